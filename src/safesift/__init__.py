@@ -1,0 +1,44 @@
+"""safesift throws away the training samples that cannot change a model, and proves it.
+
+>>> import safesift as ss
+>>> sorted(ss.regions.REGIONS)
+['auto', 'ellipsoid', 'gap_ball', 'gradient_ball', 'norm_ball', 'objective_ball']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+# name -> the module that holds it; loaded when first used, so that the import stays cheap
+_LAZY = {
+    "screen": "safesift.screening",
+    "ScreeningResult": "safesift.screening",
+    "solve_and_repair": "safesift.repair",
+    "RegionError": "safesift.regions",
+}
+_MODULES = ("losses", "penalties", "regions")
+
+__all__ = [*_LAZY, *_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from safesift import losses, penalties, regions
+    from safesift.regions import RegionError
+    from safesift.repair import solve_and_repair
+    from safesift.screening import ScreeningResult, screen
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"safesift.{name}")
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'safesift' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,175 @@
+"""The operations a data matrix must offer, written once over blocks of rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+# the most a product of two numbers can lose by underflow
+UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
+
+
+class Design(ABC):
+    """A matrix of n_samples rows, with a column of ones at the end if `intercept`.
+
+    The data stay in the type they came in. Products walk over blocks of rows and are computed in
+    float64 block by block, so that float32 or integer data are exact and never copied whole, and
+    so that sums over the samples are two-level sums with a small rounding error.
+
+    Subclasses give the blocks. Attributes `n_samples`, `n_features` (without the ones),
+    `n_columns` (with them) and `intercept` describe the shape.
+
+    Attributes
+    ----------
+    dot_error : float
+        |computed aᵢᵀx − exact| ≤ dot_error·‖aᵢ‖·‖x‖ + n_columns·UNDERFLOW.
+    sum_error : float
+        ‖computed Aᵀu − exact‖ ≤ sum_error·Σ|uᵢ|·‖aᵢ‖, and the same for plain sums over samples.
+    """
+
+    n_samples: int
+    n_features: int
+    intercept: bool
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, the ones included."""
+        return self.n_features + self.intercept
+
+    @abstractmethod
+    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
+        """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
+
+    @abstractmethod
+    def take(self, rows: NDArray) -> Design:
+        """The rows selected by a boolean mask or by indices, in the type they came in."""
+
+    @property
+    @abstractmethod
+    def data(self) -> NDArray:
+        """The matrix as it came, without the column of ones."""
+
+    @property
+    @abstractmethod
+    def block_rows(self) -> int:
+        """The largest number of rows in a block."""
+
+    @property
+    @abstractmethod
+    def row_length(self) -> int:
+        """The largest number of non-zeros in a row, the ones not counted."""
+
+    @abstractmethod
+    def _block_norms_sq(self, block: NDArray) -> Array: ...
+
+    @abstractmethod
+    def _block_gram(self, block: NDArray, weights: Array) -> Array: ...
+
+    # --- rounding ---------------------------------------------------------------------------
+
+    @property
+    def dot_error(self) -> float:
+        return (self.row_length + 8) * EPS
+
+    @property
+    def sum_error(self) -> float:
+        n_blocks = -(-self.n_samples // max(self.block_rows, 1))
+        return (min(self.block_rows, self.n_samples) + n_blocks + 8) * EPS
+
+    # --- products ---------------------------------------------------------------------------
+
+    def matvec(self, x: Array) -> Array:
+        """A @ x for a vector, or for a matrix with few columns."""
+        out = np.empty((self.n_samples, *x.shape[1:]))
+        for rows, block in self.blocks():
+            out[rows] = self._block_dot(block, x)
+        return out
+
+    def rmatvec(self, u: Array) -> Array:
+        """Aᵀ @ u for a vector, or for a matrix with few columns."""
+        out = np.zeros((self.n_columns, *u.shape[1:]))
+        for rows, block in self.blocks():
+            self._accumulate(out, block, u[rows])
+        return out
+
+    def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        """The predictions A @ x and, in the same pass, Aᵀ @ dual(predictions, rows)."""
+        pred = np.empty(self.n_samples)
+        gradient = np.zeros(self.n_columns)
+        for rows, block in self.blocks():
+            pred[rows] = self._block_dot(block, x)
+            self._accumulate(gradient, block, dual(pred[rows], rows))
+        return pred, gradient
+
+    def gram(self, weights: Array) -> Array:
+        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric. Rows of weight 0 are skipped."""
+        out = np.zeros((self.n_columns, self.n_columns))
+        p = self.n_features
+        for rows, block in self.blocks():
+            used = np.flatnonzero(weights[rows])
+            if used.size == 0:
+                continue
+            block, w = block[used], weights[rows][used]
+            out[:p, :p] += self._block_gram(block, w)
+            if self.intercept:
+                column = block.T @ w
+                out[:p, p] += column
+                out[p, :p] += column
+                out[p, p] += w.sum()
+        return out
+
+    def projected_sq(self, basis: Array, weights: Array) -> Array:
+        """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
+        out = np.empty(self.n_samples)
+        for rows, block in self.blocks():
+            projected = self._block_dot(block, basis)
+            np.square(projected, out=projected)
+            out[rows] = projected @ weights
+        return out
+
+    @cached_property
+    def row_norms(self) -> Array:
+        """Upper bounds on ‖a_i‖₂, the ones included, exact up to rounding.
+
+        NaN or infinite where the row is, or where the squares overflow.
+        """
+        norms_sq = np.empty(self.n_samples)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, block in self.blocks():
+                norms_sq[rows] = self._block_norms_sq(block)
+            norms_sq += float(self.intercept)
+            norms_sq *= 1.0 + self.dot_error
+            norms_sq[norms_sq > 0] += self.n_columns * UNDERFLOW
+            return self._repair_underflow(np.sqrt(norms_sq))
+
+    def _repair_underflow(self, norms: Array) -> Array:
+        """A row whose squares underflow is not a zero row: bound it by its largest entry."""
+        doubtful = np.flatnonzero(norms < 1e-140)
+        if doubtful.size:
+            largest = self._largest_entries(doubtful)
+            norms[doubtful] = np.maximum(norms[doubtful], largest * np.sqrt(self.n_columns))
+        return norms
+
+    @abstractmethod
+    def _largest_entries(self, rows: NDArray) -> Array:
+        """max_j |a_ij| for the given row indices."""
+
+    # --- the column of ones -----------------------------------------------------------------
+
+    def _block_dot(self, block: NDArray, x: Array) -> Array:
+        if not self.intercept:
+            return block @ x
+        return block @ x[:-1] + x[-1]
+
+    def _accumulate(self, out: Array, block: NDArray, u: Array) -> None:
+        p = self.n_features
+        out[:p] += block.T @ u
+        if self.intercept:
+            out[p] += u.sum(axis=0)

@@ -1,0 +1,63 @@
+"""NumPy arrays of any real type, in C or Fortran order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import Array, Design
+
+# entries of a block: one that has to be converted should stay in the cache, one that is used
+# where it lies may be larger, for BLAS to use all cores
+_CONVERTED, _IN_PLACE = 2**17, 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class DenseDesign(Design):
+    """A dense matrix, referenced and not copied."""
+
+    array: NDArray
+    intercept: bool = False
+
+    @property
+    def data(self) -> NDArray:
+        return self.array
+
+    @property
+    def n_samples(self) -> int:
+        return self.array.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.array.shape[1]
+
+    @property
+    def row_length(self) -> int:
+        return self.n_features
+
+    @property
+    def block_rows(self) -> int:
+        entries = _IN_PLACE if self.array.dtype == np.float64 else _CONVERTED
+        return max(entries // max(self.n_features, 1), 16)
+
+    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
+        for start in range(0, self.n_samples, self.block_rows):
+            rows = slice(start, min(start + self.block_rows, self.n_samples))
+            yield rows, self.array[rows].astype(np.float64, copy=False)
+
+    def take(self, rows: NDArray) -> DenseDesign:
+        return DenseDesign(self.array[rows], self.intercept)
+
+    def _block_norms_sq(self, block: NDArray) -> Array:
+        return np.einsum("ij,ij->i", block, block)
+
+    def _block_gram(self, block: NDArray, weights: Array) -> Array:
+        # one symmetric product, which BLAS does in half the work
+        scaled = np.sqrt(weights)[:, None] * block
+        return scaled.T @ scaled
+
+    def _largest_entries(self, rows: NDArray) -> Array:
+        return np.abs(self.array[rows].astype(np.float64)).max(axis=1, initial=0.0)

@@ -1,0 +1,76 @@
+"""From what a user holds to a `Design`, without copying what need not be copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from safesift.design.base import Design
+from safesift.design.dense import DenseDesign
+from safesift.design.sparse import SparseDesign
+
+
+def as_design(X: Any, intercept: bool = False) -> Design:
+    """Wrap a matrix; refuse what is not a real matrix, in one sentence. Entries are not looked at.
+
+    Parameters
+    ----------
+    X : array, SciPy sparse matrix, pandas or polars frame
+        NumPy arrays and CSR matrices are referenced as they are, in their own type.
+    intercept : bool, default=False
+        Append a column of ones (which is not stored).
+    """
+    design = _sparse(X, intercept) if sparse.issparse(X) else _dense(X, intercept)
+    if design.n_samples == 0 or design.n_features == 0:
+        raise ValueError(
+            f"X is empty (shape {design.n_samples} × {design.n_features}): "
+            "pass at least one sample and one feature."
+        )
+    return design
+
+
+def _sparse(X: Any, intercept: bool) -> SparseDesign:
+    matrix = X.tocsr()
+    _check_real("X", matrix.dtype)
+    if not matrix.has_canonical_format:
+        # duplicates must be added up; not in the caller's own arrays
+        matrix = matrix.copy() if matrix is X else matrix
+        matrix.sum_duplicates()
+    return SparseDesign(matrix, intercept)
+
+
+def _dense(X: Any, intercept: bool) -> DenseDesign:
+    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "X holds values that are not numbers: encode or remove those columns first."
+            ) from None
+    _check_real("X", array.dtype)
+    if array.ndim != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, got {array.ndim}: reshape it to (n_samples, n_features)."
+        )
+    return DenseDesign(array, intercept)
+
+
+def _check_real(name: str, dtype: np.dtype) -> None:
+    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+        raise ValueError(
+            f"{name} has type {dtype}: convert it to float32 or float64 (or integers) first."
+        )
+
+
+def check_finite(design: Design) -> None:
+    """Refuse NaN and infinity. Row norms are needed anyway, and are finite only if the entries are."""
+    doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
+    if doubtful.size == 0 or np.isfinite(design._largest_entries(doubtful)).all():
+        return
+    row = doubtful[~np.isfinite(design._largest_entries(doubtful))][0]
+    raise ValueError(
+        f"X contains NaN or infinity (first in row {row}): remove or impute those values first."
+    )

@@ -1,0 +1,73 @@
+"""SciPy CSR matrices, with 32 or 64 bit indices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from safesift.design.base import Array, Design
+
+_BLOCK_ENTRIES = 2**21
+
+
+@dataclass(frozen=True, eq=False)
+class SparseDesign(Design):
+    """A CSR matrix without duplicate entries, referenced and not copied."""
+
+    matrix: Any
+    intercept: bool = False
+
+    @property
+    def data(self) -> Any:
+        return self.matrix
+
+    @property
+    def n_samples(self) -> int:
+        return self.matrix.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        return self.matrix.shape[1]
+
+    @property
+    def row_length(self) -> int:
+        return int(np.diff(self.matrix.indptr).max(initial=0))
+
+    @property
+    def block_rows(self) -> int:
+        mean_length = self.matrix.nnz / max(self.n_samples, 1)
+        return int(max(_BLOCK_ENTRIES // max(mean_length, 1), 16))
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
+        for start in range(0, self.n_samples, self.block_rows):
+            stop = min(start + self.block_rows, self.n_samples)
+            entries = slice(indptr[start], indptr[stop])
+            block = sparse.csr_array(
+                (
+                    data[entries].astype(np.float64, copy=False),
+                    indices[entries],
+                    indptr[start : stop + 1] - indptr[start],
+                ),
+                shape=(stop - start, self.n_features),
+            )
+            yield slice(start, stop), block
+
+    def take(self, rows: NDArray) -> SparseDesign:
+        return SparseDesign(self.matrix[rows], self.intercept)
+
+    def _block_norms_sq(self, block: Any) -> Array:
+        row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
+        return np.bincount(row_of_entry, weights=block.data**2, minlength=block.shape[0])
+
+    def _block_gram(self, block: Any, weights: Array) -> Array:
+        scaled = sparse.diags_array(np.sqrt(weights)) @ block
+        return (scaled.T @ scaled).toarray()
+
+    def _largest_entries(self, rows: NDArray) -> Array:
+        return np.ravel(abs(self.matrix[rows].astype(np.float64)).max(axis=1).toarray())

@@ -1,0 +1,503 @@
+"""The regularised empirical risk, its dual, and the only place where a duality gap is computed.
+
+    P(x, c) = (1/W) Σ s_i f(a_iᵀx + c; b_i) + ½xᵀQx + qᵀx + r + alpha·R(x),    W = Σ s_i
+
+The folded part Q, q, r is zero until samples are decided (`Problem.reduce`). A *point* is the
+vector (x, c), or x alone without an intercept; R sees x only. With ν one number per sample and z
+a point, a dual value is
+
+    D(ν, z) = −(1/W) Σ s_i f*(ν_i; b_i) − ½zᵀQz + r − alpha·R*(−v/alpha),
+    v = (1/W) Aᵀ(s∘ν) + Qz + q,   and v = 0 on the intercept's coordinate,
+
+and D(ν, z) ≤ P at every point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from safesift.design.base import EPS, UNDERFLOW, Design
+from safesift.losses import Loss
+from safesift.penalties import Penalty, _norm
+
+if TYPE_CHECKING:
+    from safesift.screening import Decisions
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratic:
+    """½xᵀQx + qᵀx + r: what decided samples leave behind. `Q` is None where nothing is quadratic.
+
+    With an intercept its coordinate is the last one.
+    """
+
+    q: Array
+    r: float
+    Q: Array | None = None
+
+    def product(self, point: Array) -> Array:
+        """Q @ point."""
+        return np.zeros_like(point) if self.Q is None else self.Q @ point
+
+    def value(self, point: Array) -> float:
+        return 0.5 * float(point @ self.product(point)) + float(self.q @ point) + self.r
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """One pass over the data at one point: value, slopes ν and subgradient of the objective.
+
+    Attributes
+    ----------
+    point : array
+        Coefficients, then the intercept if there is one.
+    pred, nu : arrays of shape (n_samples,)
+        Predictions, and the slopes of the loss at them.
+    loss_gradient : array
+        (1/W) Aᵀ(s∘ν), without penalty and folded part.
+    subgradient : array
+        The subgradient of P of least norm that belongs to these slopes.
+    subgradient_slack : float
+        P(point) + subgradientᵀ(u − point) ≤ P(u) + slack for all u, rounding aside.
+    value : float
+        P(point).
+    """
+
+    point: Array
+    pred: Array
+    nu: Array
+    loss_gradient: Array
+    subgradient: Array
+    subgradient_slack: float
+    value: float
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Bounds on what floating-point arithmetic did to an `Evaluation`.
+
+    Attributes
+    ----------
+    value : float
+        |computed P − exact P|.
+    gradient : float
+        ‖computed subgradient − exact one‖₂.
+    cut : float
+        The computed subgradient g satisfies gᵀ(x* − point) ≤ cut + gradient·‖x* − point‖ for
+        every optimum. 0 for smooth losses; a loss with kinks may be on the wrong side of one.
+    """
+
+    value: float
+    gradient: float
+    cut: float
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """A feasible dual point and a lower bound on the optimal value."""
+
+    nu: Array
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A regularised empirical risk on a `Design`, with some samples possibly folded away.
+
+    Parameters
+    ----------
+    design : Design
+        The rows, with a column of ones where there is an intercept.
+    y : array of shape (n_samples,)
+        Labels -1 and 1, or targets.
+    loss : Loss
+    penalty : Penalty
+    alpha : float
+        Weight of the penalty, λ in the paper.
+    weights : array of shape (n_samples,)
+        Sample weights s_i.
+    divisor : float
+        W, the total weight of the *full* problem. It stays when rows are dropped.
+    folded : Quadratic or None
+    """
+
+    design: Design
+    y: Array
+    loss: Loss
+    penalty: Penalty
+    alpha: float
+    weights: Array
+    divisor: float
+    folded: Quadratic | None = None
+
+    # --- shape ------------------------------------------------------------------------------
+
+    @property
+    def fit_intercept(self) -> bool:
+        return self.design.intercept
+
+    @property
+    def Q(self) -> Array | None:
+        """Matrix of the folded samples, None where none is on a quadratic piece."""
+        return None if self.folded is None else self.folded.Q
+
+    @property
+    def q(self) -> Array:
+        """Linear term of the folded samples."""
+        return np.zeros(self.design.n_columns) if self.folded is None else self.folded.q
+
+    @property
+    def r(self) -> float:
+        """Constant term of the folded samples."""
+        return 0.0 if self.folded is None else self.folded.r
+
+    @property
+    def strong_convexity(self) -> float:
+        """κ of alpha·R; it does not count the intercept's coordinate."""
+        return self.alpha * self.penalty.strong_convexity
+
+    @cached_property
+    def shares(self) -> Array:
+        """s_i / W."""
+        return self.weights / self.divisor
+
+    def join(self, coef: Array, intercept: float = 0.0) -> Array:
+        """The point made of coefficients and intercept."""
+        return np.append(coef, intercept) if self.fit_intercept else np.asarray(coef)
+
+    def split(self, point: Array) -> tuple[Array, float]:
+        """Coefficients and intercept of a point."""
+        return (point[:-1], float(point[-1])) if self.fit_intercept else (point, 0.0)
+
+    def feasible(self, point: Array) -> Array:
+        """The point, moved onto the constraint if the penalty is one and the point is outside."""
+        coef, intercept = self.split(point)
+        if not self.penalty.is_constraint or math.isfinite(self.penalty.value(coef)):
+            return point
+        return self.join(self.penalty.prox(coef, 1.0), intercept)
+
+    # --- primal -----------------------------------------------------------------------------
+
+    def primal(self, point: Array) -> float:
+        """P(point)."""
+        return self.evaluate(point).value
+
+    def evaluate(self, point: Array) -> Evaluation:
+        """Value and subgradient at a point, in one pass over the rows."""
+        nu = np.empty(self.design.n_samples)
+        losses = np.empty(self.design.n_samples)
+
+        def dual(pred: Array, rows: slice) -> Array:
+            loss = self.loss.take(rows)
+            nu[rows] = loss.slope(pred, self.y[rows])
+            losses[rows] = loss.value(pred, self.y[rows])
+            return self.shares[rows] * nu[rows]
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            pred, loss_gradient = self.design.pass_through(point, dual)
+            return self._evaluation(point, pred, nu, losses, loss_gradient)
+
+    def _evaluation(
+        self, point: Array, pred: Array, nu: Array, losses: Array, loss_gradient: Array
+    ) -> Evaluation:
+        coef, _ = self.split(point)
+        value = float(self.shares @ losses) + _scaled(self.alpha, self.penalty.value(coef))
+        gradient = loss_gradient
+        if self.folded is not None:
+            value += self.folded.value(point)
+            gradient = gradient + self.folded.product(point) + self.folded.q
+        p = self.design.n_features
+        penalised = self.penalty.least_norm(coef, gradient[:p], self.alpha)
+        return Evaluation(
+            point=point,
+            pred=pred,
+            nu=nu,
+            loss_gradient=loss_gradient,
+            subgradient=np.concatenate([penalised.vector, gradient[p:]]),
+            subgradient_slack=penalised.slack,
+            value=value,
+        )
+
+    def rounding(self, at: Evaluation) -> Rounding:
+        """Bounds on the rounding error of an evaluation (standard model of arithmetic)."""
+        design, norms = self.design, self.design.row_norms
+        coef, _ = self.split(at.point)
+        with np.errstate(over="ignore", invalid="ignore"):
+            pred_error = self.prediction_error(at)
+            load = float(self.shares @ (np.abs(at.nu) * norms))
+            losses = float(self.shares @ self.loss.value(at.pred, self.y))
+            penalty = _scaled(self.alpha, self.penalty.value(coef))
+            size = _norm(at.point)
+            value = (
+                (design.sum_error + 16 * EPS) * losses
+                + self._loss_change(at.nu, pred_error)
+                + design.n_columns * EPS * penalty
+            )
+            gradient = design.sum_error * load + 8 * EPS * (
+                _norm(at.subgradient) + _norm(at.loss_gradient) + self.alpha * size
+            )
+            if self.folded is not None:
+                folded = design.n_columns * EPS * self._folded_size(size)
+                value += folded * size + EPS * abs(self.folded.r)
+                gradient += folded
+            if math.isinf(self.loss.smoothness):
+                return Rounding(value, gradient, 2.0 * value)
+            drift = self.loss.smoothness * float(self.shares @ (norms * pred_error))
+            return Rounding(value, gradient + drift, 0.0)
+
+    def prediction_error(self, at: Evaluation) -> Array:
+        """Bounds on the error of the predictions and of their distance to the targets."""
+        design = self.design
+        product = design.dot_error * _norm(at.point) * design.row_norms
+        return product + 4 * EPS * (np.abs(at.pred) + np.abs(self.y) + 1.0) + UNDERFLOW
+
+    def _loss_change(self, nu: Array, error: Array) -> float:
+        """Bound on the change of the mean loss when predictions move by `error`."""
+        by_slope = error * (np.abs(nu) + 0.5 * self.loss.smoothness * error)
+        return float(self.shares @ np.minimum(by_slope, self.loss.lipschitz * error))
+
+    def _folded_size(self, size: float) -> float:
+        matrix = 0.0 if self.folded.Q is None else float(np.linalg.norm(self.folded.Q))
+        return matrix * size + _norm(self.folded.q)
+
+    # --- dual -------------------------------------------------------------------------------
+
+    def dual(self, nu: Array, point: Array | None = None) -> float:
+        """D(ν, point): a lower bound on the optimum, −inf where (ν, point) is not feasible.
+
+        Parameters
+        ----------
+        nu : array of shape (n_samples,)
+        point : array, default 0
+            Stands for the folded samples; of no effect without a folded quadratic part.
+
+        Notes
+        -----
+        Equality constraints cannot be met exactly in floating point: with an intercept, a sum of
+        s_i ν_i within its own rounding error counts as 0.
+        """
+        point = np.zeros(self.design.n_columns) if point is None else point
+        return self._dual_value(nu, self.design.rmatvec(self.shares * nu), point, 1.0)
+
+    def _dual_value(self, nu: Array, loss_gradient: Array, point: Array, multiple: float) -> float:
+        terms = self.loss.conjugate(multiple * nu, self.y)
+        terms = np.where(self.shares > 0, terms, 0.0)
+        if np.isposinf(terms).any():
+            return -math.inf
+        conjugates = float(self.shares @ terms)
+        conjugates += (self.design.sum_error + 16 * EPS) * float(self.shares @ np.abs(terms))
+        error = self._dual_rounding(nu, point)
+        return self._ray(conjugates, loss_gradient, point, error, multiple)
+
+    def _ray(
+        self, conjugates: float, loss_gradient: Array, point: Array, error: float, multiple: float
+    ) -> float:
+        """D(multiple·ν, multiple·point), given (1/W) Σ s_i f*(multiple·ν_i)."""
+        v, constant, curved = multiple * loss_gradient, 0.0, 0.0
+        if self.folded is not None:
+            curved = multiple * self.folded.product(point)
+            v = v + curved + self.folded.q
+            constant = self.folded.r - 0.5 * multiple * float(point @ curved)
+        p = self.design.n_features
+        if self.fit_intercept and abs(v[p]) > 64 * error + UNDERFLOW:
+            return -math.inf
+        error *= max(multiple, 1.0)
+        return constant - conjugates - self.penalty.support(v[:p], self.alpha, error)
+
+    def _dual_rounding(self, nu: Array, point: Array) -> float:
+        load = float(self.shares @ (np.abs(nu) * self.design.row_norms))
+        error = (self.design.sum_error + 8 * EPS) * load
+        if self.folded is not None:
+            error += self.design.n_columns * EPS * self._folded_size(_norm(point))
+        return error
+
+    def best_dual(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
+        """The best dual point on the rays through the slopes at a point, or a better one known.
+
+        A loss with kinks has many slopes at a kink and only one is returned by the evaluation, so
+        that the slopes of the loss rounded off over a few widths are tried too, in one pass more.
+        """
+        best = known
+        with np.errstate(over="ignore", invalid="ignore"):
+            for nu, gradient in self._slope_candidates(at):
+                dual = self._best_on_ray(*self._cancel(nu, gradient, at.point))
+                if best is None or dual.value > best.value:
+                    best = dual
+        return best
+
+    def _slope_candidates(self, at: Evaluation) -> list[tuple[Array, Array]]:
+        candidates = [(at.nu, at.loss_gradient)]
+        if math.isfinite(self.loss.smoothness):
+            return candidates
+        losses = [self.loss.smoothed(width * self.unit) for width in (0.3, 0.03, 0.003)]
+        slopes = np.stack([loss.slope(at.pred, self.y) for loss in losses], axis=1)
+        gradients = self.design.rmatvec(self.shares[:, None] * slopes)
+        return candidates + list(zip(slopes.T, gradients.T, strict=True))
+
+    @cached_property
+    def unit(self) -> float:
+        """The scale of predictions: 1 for labels, the spread of the targets for regression."""
+        if self.loss.task == "classification":
+            return 1.0
+        mean = float(self.shares @ self.y) / float(self.shares.sum())
+        return float(self.shares @ np.abs(self.y - mean)) or 1.0
+
+    def _cancel(self, nu: Array, gradient: Array, point: Array) -> tuple[Array, Array, Array]:
+        """Slopes and a point whose v vanishes on the intercept's coordinate.
+
+        The positive and the negative slopes are scaled separately so that they cancel; scaling
+        towards 0 keeps every ν_i in the domain of f*.
+        """
+        if not self.fit_intercept:
+            return nu, gradient, point
+        target = 0.0
+        if self.folded is not None:
+            target = -float(self.folded.product(point)[-1] + self.folded.q[-1])
+            own = 0.0 if self.folded.Q is None else self.folded.Q[-1, -1]
+            if own > 0:
+                # a folded quadratic part can take up the whole rest by itself
+                moved = point.copy()
+                moved[-1] += (target - gradient[-1]) / own
+                return nu, gradient, moved
+        mass = self.shares * nu
+        up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        nu = nu * np.where(nu > 0, _fraction(target + down, up), _fraction(up - target, down))
+        return nu, self.design.rmatvec(self.shares * nu), point
+
+    def _best_on_ray(self, nu: Array, gradient: Array, point: Array) -> DualPoint:
+        error = self._dual_rounding(nu, point)
+        conjugates = self._conjugates_on_ray(nu)
+
+        def loss_of(multiple: float) -> float:
+            return -self._ray(conjugates(multiple), gradient, point, error, multiple)
+
+        candidates = [0.0, 1.0]
+        # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
+        if self.folded is None or not self.fit_intercept:
+            low, high = self._feasible_multiples(nu, gradient, point, error)
+            if low < high:
+                found = minimize_scalar(
+                    loss_of, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+                )
+                candidates += [float(found.x), low, high]
+        values = [self._dual_value(nu, gradient, point, c) for c in candidates]
+        best = int(np.argmax(np.nan_to_num(values, nan=-math.inf)))
+        return DualPoint(candidates[best] * nu, values[best])
+
+    def _conjugates_on_ray(self, nu: Array) -> Callable[[float], float]:
+        """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
+
+        def total(multiple: float) -> float:
+            return float(self.shares @ self.loss.conjugate(multiple * nu, self.y))
+
+        if not self.loss.quadratic_rays:
+            return total
+        one, half = total(1.0), total(0.5)
+        quadratic = 2.0 * one - 4.0 * half
+        linear = 4.0 * half - one
+        return lambda multiple: multiple * (quadratic * multiple + linear)
+
+    def _feasible_multiples(
+        self, nu: Array, gradient: Array, point: Array, error: float
+    ) -> tuple[float, float]:
+        """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
+        lower, upper = self.loss.dual_interval(self.y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(nu > 0, upper / nu, np.where(nu < 0, lower / nu, math.inf))
+        u, offset = gradient, np.zeros_like(gradient)
+        if self.folded is not None:
+            u, offset = gradient + self.folded.product(point), self.folded.q
+        p = self.design.n_features
+        low, high = self.penalty.feasible_multiples(u[:p], offset[:p], self.alpha, error)
+        return max(low, 0.0), min(high, float(np.nanmin(room, initial=4.0)))
+
+    def gap(self, at: Evaluation, dual: DualPoint | None = None) -> float:
+        """An upper bound on P(point) − min P, rounding included.
+
+        Of the problem at hand: for a *reduced* problem it bounds the distance to the reduced
+        optimum, and says something about the full one only where every decided sample is on its
+        piece at the point (`ScreeningResult.check` verifies that in one pass).
+        """
+        dual = self.best_dual(at) if dual is None else dual
+        gap = at.value + self.rounding(at).value - dual.value
+        return math.inf if math.isnan(gap) else max(gap, 0.0)
+
+    @cached_property
+    def constant_value(self) -> float:
+        """P of the best constant model, by which gaps are made relative."""
+        if not self.fit_intercept:
+            return self._constant_objective(0.0)
+        # labels have the best log-odds within ±64, targets their best constant among themselves
+        classification = self.loss.task == "classification"
+        reach = 64.0 if classification else float(np.abs(self.y).max(initial=0.0)) + 1.0
+        found = minimize_scalar(
+            self._constant_objective, bounds=(-reach, reach), method="bounded",
+            options={"xatol": 1e-10 * reach},
+        )  # fmt: skip
+        return float(min(found.fun, self._constant_objective(0.0)))
+
+    @cached_property
+    def _distinct_targets(self) -> tuple[Array, Array]:
+        """Targets and their shares, with equal labels put together."""
+        if self.loss.task == "regression":
+            return self.y, self.shares
+        positive = float(self.shares[self.y > 0].sum())
+        return np.array([-1.0, 1.0]), np.array([float(self.shares.sum()) - positive, positive])
+
+    def _constant_objective(self, intercept: float) -> float:
+        y, shares = self._distinct_targets
+        value = float(shares @ self.loss.value(np.full(len(y), intercept), y))
+        if self.folded is not None:
+            point = self.join(np.zeros(self.design.n_features), intercept)
+            value += self.folded.value(point)
+        return value
+
+    # --- reduction --------------------------------------------------------------------------
+
+    def restrict(self, rows: NDArray) -> Problem:
+        """The same objective with only some of the rows in its sum; W does not change."""
+        return replace(
+            self,
+            design=self.design.take(rows),
+            y=self.y[rows],
+            loss=self.loss.take(rows),
+            weights=self.weights[rows],
+        )
+
+    def reduce(self, decisions: Decisions) -> Problem:
+        """Fold the decided samples away: same optima, fewer rows, the same divisor W."""
+        linear = np.where(decisions.folded, decisions.linear, 0.0) * self.shares
+        quadratic = np.where(decisions.folded, decisions.quadratic, 0.0) * self.shares
+        constant = np.where(decisions.folded | decisions.dropped, decisions.constant, 0.0)
+        folded = Quadratic(
+            q=self.design.rmatvec(linear),
+            r=float(self.shares @ constant),
+            Q=self.design.gram(quadratic) if quadratic.any() else None,
+        )
+        before = self.folded
+        if before is not None:
+            Q = before.Q if folded.Q is None else folded.Q
+            Q = before.Q + folded.Q if before.Q is not None and folded.Q is not None else Q
+            folded = Quadratic(folded.q + before.q, folded.r + before.r, Q)
+        return replace(self.restrict(decisions.undecided), folded=folded)
+
+
+def _scaled(alpha: float, penalty: float) -> float:
+    return 0.0 if penalty == 0.0 else alpha * penalty
+
+
+def _fraction(wanted: float, available: float) -> float:
+    """wanted / available, kept in [0, 1]."""
+    if available <= 0 or wanted >= available:
+        return 1.0
+    return max(wanted / available, 0.0)

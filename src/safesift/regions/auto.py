@@ -1,0 +1,41 @@
+"""The best bound of the regions that apply."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from safesift.problem import Evaluation, Problem
+from safesift.regions.ball import GapBall, GradientBall
+from safesift.regions.base import Everything, Intersection, Region, TestSet
+from safesift.regions.ellipsoid import Ellipsoid
+from safesift.regions.intercept import UnboundedInterceptError
+
+# the ellipsoid method halves the volume in about 1.4(d + 1) steps: beyond this dimension the
+# passes are better spent in a solver
+_LOW_DIMENSION = 10
+_STEPS_PER_DIMENSION = 10
+
+
+@dataclass(frozen=True)
+class Auto(Region):
+    """The best bound per row of all regions that apply, within a fixed budget.
+
+    With strong convexity in all coordinates: gap ball and gradient ball, together less than three
+    passes over the data beyond the evaluation at the centre. In dimension 10 or less, the
+    ellipsoid method too, with 10 steps per dimension, a pass each. Where nothing applies, nothing
+    is decided.
+    """
+
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        regions: list[Region] = []
+        if problem.strong_convexity > 0 and not problem.fit_intercept:
+            regions += [GapBall(), GradientBall()]
+        dimension = problem.design.n_columns
+        if dimension <= _LOW_DIMENSION:
+            regions.append(Ellipsoid(n_steps=_STEPS_PER_DIMENSION * dimension))
+        sets = []
+        for region in regions:
+            with suppress(UnboundedInterceptError):
+                sets.append(region.build(problem, at))
+        return Intersection(tuple(sets)) if sets else Everything()

@@ -1,0 +1,190 @@
+"""Balls that contain every optimum: regions by themselves, and starts of the ellipsoid method.
+
+Each bounds the distance ‖x* − centre‖ in the penalised coordinates. Where there is an intercept,
+`BallRegion.build` adds the interval in which its optimum must lie (`regions.intercept`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import EPS
+from safesift.penalties import _norm
+from safesift.problem import Evaluation, Problem
+from safesift.regions.base import Region, TestSet, require_strong_convexity
+from safesift.regions.ellipsoidal import EllipsoidalSet
+from safesift.regions.intercept import intercept_interval
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+
+
+class Ball(NamedTuple):
+    """{ x : ‖x − center‖ ≤ radius } in the penalised coordinates."""
+
+    center: Array
+    radius: float
+
+
+class BallRegion(Region):
+    """A ball in the penalised coordinates, with an interval for the intercept if there is one.
+
+    Attributes
+    ----------
+    name : str
+    certified : bool
+    """
+
+    name: ClassVar[str]
+    certified: ClassVar[bool] = True
+
+    @abstractmethod
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        """The ball, for a problem and its evaluation at the centre."""
+
+    def validate_start(self, problem: Problem) -> None:
+        """Like `validate`, for use as the start of the ellipsoid method."""
+        self.validate(problem)
+
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        return self.start(problem, at, dense=False)
+
+    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+        """The set, in the dense or in the low-rank form."""
+        center, radius = self.ball(problem, at)
+        radius *= 1.0 + 8 * EPS
+        label = f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
+        if not problem.fit_intercept:
+            shape = Shape.ball(len(center), radius, dense)
+            known = at.pred if center is at.point else None
+            return EllipsoidalSet(
+                center, shape, name=label, certified=self.certified, center_pred=known
+            )
+        low, high = intercept_interval(problem, at, Ball(center, radius))
+        p = len(center)
+        # the smallest ellipsoid around a ball of dimension p times a segment
+        shape = Shape.ball_and_segment(
+            p + 1, radius * math.sqrt((p + 1) / p), 0.5 * (high - low) * math.sqrt(p + 1), dense
+        )
+        point = np.append(center, 0.5 * (low + high))
+        slack = 4 * EPS * (_norm(point) + shape.size)
+        return EllipsoidalSet(point, shape, slack, name=label, certified=self.certified)
+
+
+def _penalised(problem: Problem, at: Evaluation) -> Array:
+    """The coefficients; the very same array as the point where there is no intercept."""
+    return problem.split(at.point)[0]
+
+
+def _objective(problem: Problem, at: Evaluation) -> float:
+    """An upper bound on P(x₀), and so on the optimal value."""
+    return max(at.value + problem.rounding(at).value, 0.0)
+
+
+@dataclass(frozen=True)
+class GapBall(BallRegion):
+    """The ball of radius √(2Δ/κ) around the centre, Δ the duality gap, κ the strong convexity.
+
+    From P(x₀) ≥ P(x*) + ½κ‖x₀ − x*‖² (the paper prints the radius as 2Δ/λ). Needs strong
+    convexity in all coordinates; as the start of an ellipsoid an intercept may be free.
+    """
+
+    name = "gap_ball"
+
+    def validate(self, problem: Problem) -> None:
+        require_strong_convexity(self.name, problem)
+
+    def validate_start(self, problem: Problem) -> None:
+        require_strong_convexity(self.name, problem, intercept_allowed=True)
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        radius = math.sqrt(2.0 * problem.gap(at) / problem.strong_convexity)
+        return Ball(_penalised(problem, at), radius)
+
+
+@dataclass(frozen=True)
+class ObjectiveBall(BallRegion):
+    """The ball of radius √(2P(x₀)/κ) around the centre: no dual point, since P ≥ 0."""
+
+    name = "objective_ball"
+
+    def validate(self, problem: Problem) -> None:
+        require_strong_convexity(self.name, problem, intercept_allowed=True)
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        radius = math.sqrt(2.0 * _objective(problem, at) / problem.strong_convexity)
+        return Ball(_penalised(problem, at), radius)
+
+
+@dataclass(frozen=True)
+class NormBall(BallRegion):
+    """The ball around 0 that alpha·R(x*) ≤ P(x₀) allows.
+
+    ‖x*‖₂ ≤ ‖x*‖₁ ≤ P(x₀)/alpha for l1, √(2P(x₀)/alpha) for l2, the radius for a norm-ball
+    constraint. Needs no strong convexity.
+    """
+
+    name = "norm_ball"
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        radius = problem.penalty.norm_bound(_objective(problem, at), problem.alpha)
+        return Ball(np.zeros(problem.design.n_features), radius)
+
+
+@dataclass(frozen=True)
+class GradientBall(BallRegion):
+    """The ball of radius ½‖g‖/κ around x₀ − ½g/κ, g a subgradient at the centre.
+
+    Strong convexity from x₀ to x* and back gives κ‖x* − x₀‖² + gᵀ(x* − x₀) ≤ 0. No dual point is
+    needed. Needs strong convexity in all coordinates.
+    """
+
+    name = "gradient_ball"
+
+    def validate(self, problem: Problem) -> None:
+        require_strong_convexity(self.name, problem)
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        kappa, rounding = problem.strong_convexity, problem.rounding(at)
+        g = at.subgradient
+        # κ‖u‖² + gᵀu ≤ cut + ‖error‖·‖u‖: radius and centre both take their share of the error
+        half = 0.5 * (_norm(g) + rounding.gradient) / kappa
+        excess = (rounding.cut + at.subgradient_slack) / kappa
+        moved = 0.5 * rounding.gradient / kappa + 4 * EPS * (_norm(at.point) + half)
+        radius = math.sqrt(half * half + excess) + moved
+        return Ball(at.point - (0.5 / kappa) * g, radius)
+
+
+@dataclass(frozen=True)
+class GuessedBall(BallRegion):
+    """A ball of a guessed radius around the centre, over all coordinates: not certified.
+
+    Check afterwards (`ScreeningResult.check`, `safesift.solve_and_repair`). A radius that
+    provably cannot contain the optimum raises `RegionError` as soon as a cut shows it.
+
+    Parameters
+    ----------
+    radius : float
+    """
+
+    radius: float = 1.0
+    name = "guessed_ball"
+    certified = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.radius) and self.radius > 0):
+            raise ValueError(f"radius must be positive and finite, got {self.radius!r}.")
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        return Ball(at.point, self.radius)
+
+    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+        shape = Shape.ball(len(at.point), self.radius, dense)
+        label = f"guessed ball (radius {self.radius:.3g})"
+        return EllipsoidalSet(at.point, shape, name=label, certified=False, center_pred=at.pred)

@@ -1,0 +1,122 @@
+"""What a region is: a recipe, and the set it builds.
+
+A `Region` is a recipe with its parameters. `Region.build` makes from a problem and an evaluation
+of it a `TestSet`, a set that contains *every* optimum and bounds the prediction of every row over
+itself. Regions never see the loss otherwise than through the problem's values and subgradients.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import Design
+from safesift.problem import Evaluation, Problem
+
+Array = NDArray[np.float64]
+
+
+class RegionError(ValueError):
+    """A region turned out not to contain the optimum, so nothing it says can be trusted."""
+
+
+class Bounds(NamedTuple):
+    """lower ≤ a_iᵀx* (+ intercept) ≤ upper for every row and every optimum."""
+
+    lower: Array
+    upper: Array
+
+
+class TestSet(ABC):
+    """A set that contains every optimum of a problem.
+
+    Attributes
+    ----------
+    certified : bool
+        False as soon as a guess entered.
+    """
+
+    __test__ = False  # not a test case, whatever pytest thinks of the name
+    certified: bool
+
+    @abstractmethod
+    def bounds(self, design: Design) -> Bounds:
+        """Bounds on the predictions over the set; infinite where nothing is known."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """What it is, in a few words."""
+
+
+class Region(ABC):
+    """A recipe for a `TestSet`."""
+
+    def validate(self, problem: Problem) -> None:
+        """Raise ValueError, before any heavy work, if the region cannot serve this problem."""
+        return
+
+    @abstractmethod
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        """The set, for a problem and its evaluation at the centre."""
+
+
+def require_strong_convexity(name: str, problem: Problem, intercept_allowed: bool = False) -> None:
+    """Refuse problems that are not strongly convex in all coordinates, and say what to use."""
+    if problem.fit_intercept and not intercept_allowed:
+        reason = "the intercept is not penalised"
+    elif problem.strong_convexity == 0:
+        reason = f"the penalty {problem.penalty!r} is not strongly convex"
+    else:
+        return
+    raise ValueError(
+        f"region={name!r} needs strong convexity in all coordinates, but {reason}: "
+        "use region='ellipsoid' or 'auto', or give an l2 part to the penalty and no intercept."
+    )
+
+
+def clean(bounds: Bounds) -> Bounds:
+    """Where arithmetic overflowed nothing is known: NaN becomes infinite bounds."""
+    return Bounds(
+        np.where(np.isnan(bounds.lower), -np.inf, bounds.lower),
+        np.where(np.isnan(bounds.upper), np.inf, bounds.upper),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Intersection(TestSet):
+    """Several sets that all contain every optimum: the best bound of them, per row."""
+
+    members: tuple[TestSet, ...]
+
+    @property
+    def certified(self) -> bool:
+        return all(member.certified for member in self.members)
+
+    def bounds(self, design: Design) -> Bounds:
+        lower = np.full(design.n_samples, -np.inf)
+        upper = np.full(design.n_samples, np.inf)
+        for member in self.members:
+            bounds = member.bounds(design)
+            np.maximum(lower, bounds.lower, out=lower)
+            np.minimum(upper, bounds.upper, out=upper)
+        return Bounds(lower, upper)
+
+    def describe(self) -> str:
+        return " ∩ ".join(member.describe() for member in self.members)
+
+
+@dataclass(frozen=True, eq=False)
+class Everything(TestSet):
+    """The whole space: where no region applies, nothing can be decided."""
+
+    certified: bool = True
+
+    def bounds(self, design: Design) -> Bounds:
+        return Bounds(np.full(design.n_samples, -np.inf), np.full(design.n_samples, np.inf))
+
+    def describe(self) -> str:
+        return "the whole space (no region applies)"

@@ -1,0 +1,101 @@
+"""Half-spaces that contain every optimum, from one evaluation of the objective."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.problem import Evaluation, Problem
+from safesift.regions.base import Region, TestSet
+from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
+
+Array = NDArray[np.float64]
+Depth = Literal["deep", "central"]
+
+
+class CutMaker:
+    """Cuts the centre of a set off, remembering the best objective value seen.
+
+    For g ∈ ∂P(z), every optimum satisfies gᵀ(x* − z) ≤ P_best − P(z) ≤ 0: a *deep* cut uses the
+    best value known, a *central* one only that it is at most P(z). Rounding errors of values and
+    gradient make the cut shallower. Outside a norm-ball constraint the constraint itself cuts.
+    """
+
+    def __init__(self, problem: Problem, at: Evaluation, depth: Depth) -> None:
+        self._problem = problem
+        self._known = at
+        self._depth = depth
+        self._best = at.value + problem.rounding(at).value
+
+    def __call__(self, region: EllipsoidalSet) -> HalfSpace:
+        """The cut through or above the centre of `region`: at most one pass over the data."""
+        coef, _ = self._problem.split(region.center)
+        outside = self._problem.penalty.feasibility_cut(coef)
+        if outside is not None:
+            depth = outside.depth * (1.0 - 1e-12) if self._depth == "deep" else 0.0
+            return HalfSpace(self._problem.join(outside.normal, 0.0), depth)
+        at = self._evaluate(region.center)
+        rounding = self._problem.rounding(at)
+        reach = region.shape.size + region.slack
+        lost = at.subgradient_slack + rounding.cut + rounding.gradient * reach
+        gained = at.value - rounding.value - self._best
+        self._best = min(self._best, at.value + rounding.value)
+        if self._depth == "central" or math.isnan(gained):
+            gained = 0.0
+        return HalfSpace(at.subgradient, max(gained, 0.0) - lost)
+
+    def _evaluate(self, center: Array) -> Evaluation:
+        if np.array_equal(center, self._known.point):
+            return self._known
+        return self._problem.evaluate(center)
+
+
+@dataclass(frozen=True)
+class HalfSpaceCut(Region):
+    """Another region, cut by a subgradient at its centre.
+
+    Costs one pass more than the region (none where its centre was evaluated already) and one
+    product for the test.
+
+    Parameters
+    ----------
+    region : Region
+        What to cut: a ball or an ellipsoid.
+    depth : {"deep", "central"}, default="deep"
+        Whether to use that the best value seen is below the value at the centre.
+    """
+
+    region: Region
+    depth: Depth = "deep"
+
+    def validate(self, problem: Problem) -> None:
+        _check_depth(self.depth)
+        self.region.validate(problem)
+
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        whole = self.region.build(problem, at)
+        if not isinstance(whole, EllipsoidalSet):
+            raise ValueError(
+                f"region={self!r}: {whole.describe()} is not an ellipsoid, so it has no centre to "
+                "cut at; cut its parts instead."
+            )
+        cut = EllipsoidalSet(
+            whole.center,
+            whole.shape,
+            whole.slack,
+            cut=CutMaker(problem, at, self.depth)(whole),
+            name=whole.name,
+            certified=whole.certified,
+            center_pred=whole.center_pred,
+        )
+        cut.cut_depth()  # an empty intersection is an error here, not when bounds are asked for
+        return cut
+
+
+def _check_depth(depth: str) -> None:
+    if depth not in ("deep", "central"):
+        raise ValueError(f"depth must be 'deep' or 'central', got {depth!r}.")

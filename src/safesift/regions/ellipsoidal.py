@@ -1,0 +1,128 @@
+"""Ellipsoids, balls, and ellipsoids cut by a half-space: one set, one closed-form test."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import EPS, UNDERFLOW, Design
+from safesift.penalties import _norm
+from safesift.regions.base import Bounds, RegionError, TestSet, clean
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HalfSpace:
+    """{ x : normalᵀ(x − centre of the ellipsoid) ≤ −depth }; a negative depth cuts less."""
+
+    normal: Array
+    depth: float
+
+
+@dataclass(frozen=True, eq=False)
+class EllipsoidalSet(TestSet):
+    """{ z + Bu + e : ‖u‖ ≤ 1, ‖e‖ ≤ slack }, cut by a half-space where there is one.
+
+    Attributes
+    ----------
+    center : array
+        z, with the intercept last where there is one.
+    shape : Shape
+        B.
+    slack : float
+        What the arithmetic that made z and B may have lost: the set is never smaller than the
+        exact ellipsoid.
+    cut : HalfSpace or None
+    name : str
+    certified : bool
+    center_pred : array or None
+        The predictions at the centre, where a pass over the data already gave them.
+    """
+
+    center: Array
+    shape: Shape
+    slack: float = 0.0
+    cut: HalfSpace | None = None
+    name: str = "ellipsoid"
+    certified: bool = True
+    center_pred: Array | None = None
+
+    def bounds(self, design: Design) -> Bounds:
+        with np.errstate(over="ignore", invalid="ignore"):
+            pred = design.matvec(self.center) if self.center_pred is None else self.center_pred
+            widths = self.shape.half_widths(design)
+            up, down = self._reach(design, widths)
+            error = self._error(design, pred, widths)
+            return clean(Bounds(pred - (down + error), pred + (up + error)))
+
+    def _error(self, design: Design, pred: Array, widths: Array) -> Array:
+        """Rounding of the predictions at the centre, and the slack of the set."""
+        product = design.dot_error * _norm(self.center) + self.slack
+        return product * design.row_norms + 4 * EPS * (np.abs(pred) + widths) + UNDERFLOW
+
+    def _reach(self, design: Design, widths: Array) -> tuple[Array, Array]:
+        """max aᵢᵀ(x − z) and max −aᵢᵀ(x − z) over the set, slack aside."""
+        depth = self.cut_depth()
+        if depth <= -1.0:
+            return widths, widths
+        image = self.shape.transpose_product(self.cut.normal)
+        length = _norm(image)
+        direction = self.shape.product(image / length)
+        along = design.matvec(direction)
+        # |error of aᵢᵀB g̃|, twice: of the product, and of the vector B g̃
+        error = (2.0 * design.dot_error + self.shape.dimension * EPS) * (
+            design.row_norms * self.shape.size
+        )
+        return cap_height(widths, along - error, depth), cap_height(widths, -along - error, depth)
+
+    def cut_depth(self) -> float:
+        """Relative depth θ of the cut, -1 without one: at 1 a single point is left.
+
+        Raises
+        ------
+        RegionError
+            If the half-space misses the ellipsoid: it did not contain the optimum.
+        """
+        if self.cut is None:
+            return -1.0
+        length = _norm(self.shape.transpose_product(self.cut.normal))
+        normal = _norm(self.cut.normal)
+        # both the slack of the set and the rounding of Bᵀg loosen the cut
+        loosened = self.slack * normal + 4.0 * self.shape.dimension * EPS * self.shape.size * normal
+        if length <= loosened:
+            return -1.0
+        return relative_depth(self.cut.depth - loosened, length, self.name)
+
+    def describe(self) -> str:
+        cut = "" if self.cut is None else ", cut by a half-space"
+        return f"{self.name}{cut}"
+
+
+def relative_depth(depth: float, length: float, name: str) -> float:
+    """depth / length, at most 1; clearly above 1 the cut misses the set."""
+    theta = depth / length
+    if math.isnan(theta):
+        return -1.0
+    if theta > 1.0 + 1e-9:
+        raise RegionError(
+            f"the {name} does not contain the optimum (a cut of relative depth {theta:.3g} misses "
+            "it): give a larger radius, or use a certified start."
+        )
+    return min(theta, 1.0)
+
+
+def cap_height(widths: Array, along: Array, depth: float) -> Array:
+    """max ãᵀu over ‖u‖ ≤ 1, g̃ᵀu ≤ −depth, for ‖ã‖ = widths and ãᵀg̃ = along.
+
+    The closed form of the paper's test, corrected (its γ carries a factor ½ under the root that
+    makes it unsafe). It grows with `widths` and falls with `along`, so that upper bounds on the
+    first and lower bounds on the second are safe.
+    """
+    along = np.clip(along, -widths, widths)
+    cut = np.sqrt(1.0 - depth**2) * np.sqrt((widths - along) * (widths + along)) - depth * along
+    return np.where(along <= -depth * widths, widths, cut)

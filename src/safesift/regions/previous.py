@@ -1,0 +1,146 @@
+"""Balls from what was solved before: another alpha, or slightly different data. No pass needed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import as_design
+from safesift.penalties import L2, _norm
+from safesift.problem import Evaluation, Problem
+from safesift.regions.ball import Ball, BallRegion
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Previous(BallRegion):
+    """A solution of a neighbouring problem with l2 penalty, and its certified duality gap.
+
+    Being the solution *of that problem* is the caller's word; everything else is proved from it.
+    """
+
+    coef: Array
+    gap: float = 0.0
+
+    def validate(self, problem: Problem) -> None:
+        if not isinstance(problem.penalty, L2) or problem.fit_intercept:
+            raise ValueError(
+                f"region={self.name!r} needs penalty='l2' and fit_intercept=False: "
+                "pass the previous solution as coef= instead, with any other region."
+            )
+        if np.shape(self.coef) != (problem.design.n_features,):
+            raise ValueError(
+                f"region={self.name!r}: coef has shape {np.shape(self.coef)}, "
+                f"X has {problem.design.n_features} features."
+            )
+        if not (math.isfinite(self.gap) and self.gap >= 0):
+            raise ValueError(f"region={self.name!r}: gap must be finite and not negative.")
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaBall(_Previous):
+    """From the solution x₁ for another alpha: ‖x* − ½(1 + α₁/α)x₁*‖ ≤ ½|1 − α₁/α|·‖x₁*‖.
+
+    At the optimum for α₁ the gradient of the objective for α is (α − α₁)x₁*, and the gradient
+    ball around x₁* follows. x₁* is known up to √(2·gap/α₁).
+
+    Parameters
+    ----------
+    coef : array of shape (n_features,)
+        A solution for `alpha`, without intercept, l2 penalty, the same data and loss.
+    gap : float, default=0.0
+        Its certified (absolute) duality gap.
+    alpha : float
+        The other alpha.
+    """
+
+    alpha: float = 1.0
+    name = "alpha_ball"
+
+    def validate(self, problem: Problem) -> None:
+        super().validate(problem)
+        if not self.alpha > 0:
+            raise ValueError(f"region='alpha_ball': alpha must be positive, got {self.alpha!r}.")
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        known_to = math.sqrt(2.0 * self.gap / self.alpha)
+        ratio = self.alpha / problem.alpha
+        center = 0.5 * (1.0 + ratio) * np.asarray(self.coef, dtype=np.float64)
+        size = _norm(np.asarray(self.coef)) + known_to
+        radius = 0.5 * abs(1.0 - ratio) * size + 0.5 * (1.0 + ratio) * known_to
+        return Ball(center, radius * (1 + 1e-14) + 1e-15 * _norm(center))
+
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """Rows that were added to, or removed from, a data set."""
+
+    X: Any
+    y: Array
+    sample_weight: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EditBall(_Previous):
+    """From the solution for slightly different data: only the edited rows are looked at.
+
+    At the optimum x₁* of the old data the gradient of the new objective is
+
+        (1 − W₀/W)·alpha·x₁* + (1/W)(Σ_added s ν a − Σ_removed s ν a),
+
+    and the gradient ball around x₁* follows. x₁* is known up to √(2·gap/alpha), the slopes ν up to
+    what that leaves them, or up to the whole range of the dual for a loss with kinks.
+
+    Parameters
+    ----------
+    coef : array of shape (n_features,)
+        A solution for the old data with the same alpha, loss and l2 penalty, without intercept.
+    gap : float, default=0.0
+        Its certified (absolute) duality gap.
+    added, removed : Edit or None
+        With labels -1 and 1 for classification.
+    """
+
+    added: Edit | None = None
+    removed: Edit | None = None
+    name = "edit_ball"
+
+    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+        coef = np.asarray(self.coef, dtype=np.float64)
+        alpha, total = problem.alpha, problem.divisor
+        known_to = math.sqrt(2.0 * self.gap / alpha)
+        old_total, gradient, doubt = total, np.zeros_like(coef), 0.0
+        for edit, sign in ((self.added, 1.0), (self.removed, -1.0)):
+            if edit is not None:
+                weight, change, error = _edit_gradient(problem, coef, edit, known_to)
+                old_total -= sign * weight
+                gradient += sign * change / total
+                doubt += error / total
+        rest = 1.0 - old_total / total
+        gradient += rest * alpha * coef
+        doubt += abs(rest) * alpha * known_to
+        moved = known_to + 0.5 * doubt / alpha + 1e-15 * (_norm(coef) + _norm(gradient) / alpha)
+        radius = 0.5 * (_norm(gradient) + doubt) / alpha + moved
+        return Ball(coef - (0.5 / alpha) * gradient, radius)
+
+
+def _edit_gradient(
+    problem: Problem, coef: Array, edit: Edit, known_to: float
+) -> tuple[float, Array, float]:
+    """Total weight of edited rows, Σ s ν a over them, and a bound on the error of that sum."""
+    design, y = as_design(edit.X), np.asarray(edit.y, dtype=np.float64)
+    weights = np.ones(len(y)) if edit.sample_weight is None else np.asarray(edit.sample_weight)
+    loss, norms = problem.loss, design.row_norms
+    pred = design.matvec(coef)
+    nu = loss.slope(pred, y)
+    pred_error = norms * known_to + design.dot_error * norms * _norm(coef)
+    low, high = loss.dual_interval(y)
+    with np.errstate(invalid="ignore"):
+        nu_error = np.fmin(loss.smoothness * pred_error, high - low)
+    error = float(weights @ (norms * (nu_error + design.sum_error * np.abs(nu))))
+    return float(weights.sum()), design.rmatvec(weights * nu), error

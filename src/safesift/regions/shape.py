@@ -1,0 +1,163 @@
+"""The shape of an ellipsoid, stored so that it can never lose positive definiteness.
+
+The paper stores E = σI − L D Lᵀ. We store a factor B with E = B Bᵀ,
+
+    B = scale · (V C Vᵀ + I − V Vᵀ),    V orthonormal (d × k), C (k × k),
+
+which is the same form, with L = V U, D = scale²(1 − Λ) from the eigenvalues C Cᵀ = U Λ Uᵀ, and
+`low_rank` returns it. But gᵀEg is a sum of squares here and cannot become negative, k never
+exceeds d, and the dense form is the case V = I.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import EPS, Design
+
+Array = NDArray[np.float64]
+
+
+class LowRank(NamedTuple):
+    """E = σI − L diag(D) Lᵀ with orthonormal columns of L."""
+
+    sigma: float
+    L: Array
+    D: Array
+
+    def dense(self) -> Array:
+        return self.sigma * np.eye(len(self.L)) - (self.L * self.D) @ self.L.T
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A factor B of E = B Bᵀ, for the set { z + Bu : ‖u‖ ≤ 1 }.
+
+    Attributes
+    ----------
+    dimension : int
+        d, the number of coordinates.
+    scale : float
+        Radius in the directions outside the basis.
+    basis : array of shape (d, k) or None
+        V; None stands for the identity (the dense form, where `scale` is 1).
+    factor : array of shape (k, k)
+        C.
+    """
+
+    dimension: int
+    scale: float
+    basis: Array | None
+    factor: Array = field(repr=False)
+
+    @classmethod
+    def ball(cls, dimension: int, radius: float, dense: bool) -> Shape:
+        """E = radius²·I."""
+        if dense:
+            return cls(dimension, 1.0, None, radius * np.eye(dimension))
+        return cls(dimension, radius, np.empty((dimension, 0)), np.empty((0, 0)))
+
+    @classmethod
+    def ball_and_segment(cls, dimension: int, radius: float, half: float, dense: bool) -> Shape:
+        """Radius `radius` in all coordinates but the last, `half` in that one."""
+        if dense:
+            return cls(dimension, 1.0, None, np.diag([radius] * (dimension - 1) + [half]))
+        last = np.zeros((dimension, 1))
+        last[-1] = 1.0
+        return cls(dimension, radius, last, np.array([[half / radius]]))
+
+    @property
+    def is_dense(self) -> bool:
+        return self.basis is None
+
+    @property
+    def size(self) -> float:
+        """‖B‖_F on the basis, plus the scale outside: bounds ‖B‖₂."""
+        outside = 0.0 if self.is_dense else self.scale
+        return float(self.scale * np.linalg.norm(self.factor) + outside)
+
+    def low_rank(self) -> LowRank:
+        """The paper's form σI − L D Lᵀ."""
+        basis = np.eye(self.dimension) if self.is_dense else self.basis
+        eigenvalues, U = np.linalg.eigh(self.factor @ self.factor.T)
+        sigma = self.scale**2
+        return LowRank(sigma, basis @ U, sigma * (1.0 - eigenvalues))
+
+    def matrix(self) -> Array:
+        """E, densely."""
+        if self.is_dense:
+            B = self.scale * self.factor
+            return B @ B.T
+        return self.low_rank().dense()
+
+    def extended(self, g: Array) -> tuple[Shape, Array, float]:
+        """A shape whose basis spans g, the coordinates of g in it, and what is left of g.
+
+        The rest, ‖g − V·coordinates‖, is rounding: a direction is added whenever there is one.
+        """
+        if self.is_dense:
+            return self, g, 0.0
+        coordinates = self.basis.T @ g
+        rest = g - self.basis @ coordinates
+        correction = self.basis.T @ rest  # a second round of Gram–Schmidt: orthogonal to rounding
+        rest -= self.basis @ correction
+        coordinates = coordinates + correction
+        left = float(np.linalg.norm(rest))
+        k = self.factor.shape[0]
+        if k == self.dimension or left <= 1e-12 * np.linalg.norm(g):
+            return self, coordinates, left
+        factor = np.zeros((k + 1, k + 1))
+        factor[:k, :k] = self.factor
+        factor[k, k] = 1.0
+        basis = np.column_stack([self.basis, rest / left])
+        return replace(self, basis=basis, factor=factor), np.append(coordinates, left), 0.0
+
+    def expand(self, coordinates: Array) -> Array:
+        """V @ coordinates."""
+        return coordinates if self.is_dense else self.basis @ coordinates
+
+    def squeezed(self, direction: Array, along: float, across: float) -> Shape:
+        """Multiply the radius by `along` in a unit direction of u-space, by `across` elsewhere."""
+        complete = self.factor.shape[0] == self.dimension
+        ratio = along / across
+        factor = self.factor + np.outer((ratio - 1.0) * (self.factor @ direction), direction)
+        if complete:
+            # nothing lies outside the basis: keep the scale where it is, so it cannot overflow
+            return replace(self, factor=across * factor)
+        return replace(self, scale=across * self.scale, factor=factor)
+
+    def transpose_product(self, g: Array) -> Array:
+        """Bᵀg."""
+        if self.is_dense:
+            return self.scale * (self.factor.T @ g)
+        inside = self.basis.T @ g
+        return self.scale * (g + self.basis @ (self.factor.T @ inside - inside))
+
+    def product(self, u: Array) -> Array:
+        """Bu."""
+        if self.is_dense:
+            return self.scale * (self.factor @ u)
+        inside = self.basis.T @ u
+        return self.scale * (u + self.basis @ (self.factor @ inside - inside))
+
+    def half_widths(self, design: Design) -> Array:
+        """Upper bounds on √(aᵢᵀ E aᵢ) for every row: one product with the k columns of L."""
+        norms = design.row_norms
+        if self.is_dense:
+            B = self.scale * self.factor
+            squares = design.projected_sq(B, np.ones(self.dimension))
+            error = (design.dot_error + self.dimension * EPS) * np.linalg.norm(B) * norms
+            return np.sqrt(squares) + error
+        if self.factor.shape[0] == 0:
+            return self.scale * norms
+        form = self.low_rank()
+        inside = design.projected_sq(form.L, form.D / form.sigma)
+        # the difference may cancel: its rounding error is relative to the norm of the row
+        k = self.factor.shape[0]
+        stretch = 1.0 + float(np.abs(form.D).max()) / form.sigma
+        error = 4.0 * stretch * (np.sqrt(k) * design.dot_error + (k + 8) * EPS) * norms**2
+        return self.scale * np.sqrt(np.maximum(norms**2 - inside, 0.0) + error)

@@ -1,0 +1,43 @@
+"""Names for losses, penalties and regions, and the one sentence said when a name is unknown."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def resolve(argument: str, value: str | T, table: Mapping[str, type[T]], base: type[T]) -> T:
+    """Turn a name or an object into an object of type `base`.
+
+    Parameters
+    ----------
+    argument : str
+        The name of the argument, for the error message.
+    value : str or object
+        A key of `table`, or an instance of `base`, which is returned as it is.
+    table : mapping of str to type
+        The known names; the type found is called without parameters.
+    base : type
+        What an object must be an instance of.
+    """
+    if isinstance(value, base):
+        return value
+    if isinstance(value, str):
+        if value in table:
+            return table[value]()
+        near = difflib.get_close_matches(value, table, n=1, cutoff=0.0)
+        raise ValueError(
+            f"{argument}={value!r} is not known: did you mean {near[0]!r}? "
+            f"Choose one of {', '.join(sorted(table))}."
+        )
+    if isinstance(value, type) and issubclass(value, base):
+        raise TypeError(
+            f"{argument} is the class {value.__name__}: pass an object, {value.__name__}(...)."
+        )
+    raise TypeError(
+        f"{argument} must be a name or a {base.__name__} object, "
+        f"got {type(value).__name__}: choose one of {', '.join(sorted(table))}."
+    )

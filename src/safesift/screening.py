@@ -1,0 +1,338 @@
+"""Bounds × pieces → decisions: which samples can be dropped, folded, or must stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.losses import Loss
+from safesift.penalties import Penalty
+from safesift.problem import Evaluation, Problem
+from safesift.regions import REGIONS, Region, TestSet
+from safesift.regions.base import Bounds
+from safesift.registry import resolve
+from safesift.validation import check_point, make_problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Fold = Literal["auto", "always", "never"]
+
+# a Gram matrix beyond this many columns (200 MB) is not made unless asked for
+_LARGEST_GRAM = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What became of every sample.
+
+    Attributes
+    ----------
+    dropped : mask
+        On a flat piece at every optimum (or of weight 0): of no influence.
+    folded : mask
+        On a linear or quadratic piece at every optimum: replaced by ½·quadratic·t² + linear·t +
+        constant in the prediction t.
+    quadratic, linear, constant : arrays
+        The coefficients of the piece, 0 where undecided.
+    """
+
+    dropped: Mask
+    folded: Mask
+    quadratic: Array
+    linear: Array
+    constant: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def undecided(self) -> Mask:
+        """Rows still needed one by one."""
+        return ~(self.dropped | self.folded)
+
+    def without(self, rows: Mask) -> Decisions:
+        """The same, with some rows undecided again."""
+        return Decisions(
+            self.dropped & ~rows, self.folded & ~rows,
+            self.quadratic, self.linear, self.constant, self.lower, self.upper,
+        )  # fmt: skip
+
+
+def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
+    """A sample is decided when its interval of predictions lies strictly inside a piece.
+
+    Strictly, because at a kink the slope is not determined: a hinge exactly at margin 1 may pull
+    with any slope in [−1, 0].
+
+    Samples on a quadratic piece are folded into an n_columns × n_columns matrix Q where that is
+    sensible: with `fold="auto"`, when Q is no larger than the rows it replaces and has at most
+    5 000 columns. Otherwise they stay among the undecided.
+    """
+    n = problem.design.n_samples
+    found = np.zeros(n, dtype=bool)
+    quadratic, linear, constant, piece_lower, piece_upper = np.zeros((5, n))
+    for piece in problem.loss.pieces(problem.y):
+        inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & ~found
+        found |= inside
+        for target, source in (
+            (quadratic, piece.quadratic),
+            (linear, piece.linear),
+            (constant, piece.constant),
+            (piece_lower, piece.lower),
+            (piece_upper, piece.upper),
+        ):
+            np.copyto(target, source, where=inside)
+    dropped = found & (quadratic == 0) & (linear == 0)
+    folded = found & ~dropped
+    if not _fold_quadratic(problem, int((folded & (quadratic != 0)).sum()), fold):
+        folded &= quadratic == 0
+    weightless = problem.weights == 0
+    constant[weightless] = 0.0
+    piece_lower[weightless], piece_upper[weightless] = -np.inf, np.inf
+    return Decisions(
+        dropped | weightless, folded & ~weightless, quadratic, linear, constant,
+        piece_lower, piece_upper,
+    )  # fmt: skip
+
+
+def _fold_quadratic(problem: Problem, n_rows: int, fold: Fold) -> bool:
+    if fold == "auto":
+        return problem.design.n_columns <= min(n_rows, _LARGEST_GRAM)
+    return fold == "always"
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """Whether a solution confirms the decisions: see `ScreeningResult.check`.
+
+    Attributes
+    ----------
+    violations : mask
+        Decided samples that are not on their piece at the solution; they must come back.
+    gap : float
+        Duality gap of the solution on *all* rows.
+    """
+
+    violations: Mask
+    gap: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether every decided sample is on its piece at the solution."""
+        return not self.violations.any()
+
+
+@dataclass(frozen=True, eq=False)
+class ScreeningResult:
+    """What `screen` found.
+
+    Attributes
+    ----------
+    lower, upper : arrays of shape (n_samples,)
+        Bounds on the decision value a_iᵀx* + c* at every optimum.
+    certified : bool
+        False as soon as a guess (a guessed radius, a cut from a subset) entered.
+    region : TestSet
+        The set that was used.
+    coef, intercept
+        The centre: the given solution, or that of the short run of a solver.
+    classes : array or None
+        The two labels that stand for -1 and 1.
+    problem : Problem
+    decisions : Decisions
+    """
+
+    problem: Problem
+    at: Evaluation
+    region: TestSet
+    bounds: Bounds
+    decisions: Decisions
+    classes: NDArray | None = None
+
+    @cached_property
+    def gap(self) -> float:
+        """Duality gap at the centre, on all rows."""
+        return self.problem.gap(self.at)
+
+    @property
+    def lower(self) -> Array:
+        return self.bounds.lower
+
+    @property
+    def upper(self) -> Array:
+        return self.bounds.upper
+
+    @property
+    def coef(self) -> Array:
+        return self.problem.split(self.at.point)[0]
+
+    @property
+    def intercept(self) -> float:
+        return self.problem.split(self.at.point)[1]
+
+    @property
+    def certified(self) -> bool:
+        return self.region.certified
+
+    @property
+    def keep(self) -> Mask:
+        """False where the sample is dropped: it cannot change the model. The others may."""
+        return ~self.decisions.dropped
+
+    @property
+    def undecided(self) -> Mask:
+        """Rows still needed once the decided ones are folded."""
+        return self.decisions.undecided
+
+    @cached_property
+    def reduced(self) -> Problem:
+        """The reduced problem: `folded.Q`, `folded.q`, `folded.r` and the undecided rows.
+
+        It has exactly the optima of the full one. Computed when first asked for: one pass, and a
+        Gram matrix of the samples on quadratic pieces.
+        """
+        return self.problem.reduce(self.decisions)
+
+    @property
+    def alpha_kept(self) -> float:
+        """The alpha to use on the kept rows alone with a solver that averages over its rows.
+
+        Dropping rows must not change the divisor W, so alpha grows by W / W_kept.
+        """
+        kept = float(self.problem.weights[self.keep].sum())
+        return self.problem.alpha * self.problem.divisor / kept if kept > 0 else np.inf
+
+    @cached_property
+    def score(self) -> Array:
+        """Ranks the samples: the larger, the harder and the more informative.
+
+        How far the interval [lower, upper] sticks out of the flat piece, negative where the
+        sample is dropped. For a loss without a flat piece, the largest slope over the interval.
+        """
+        problem = self.problem
+        for piece in problem.loss.pieces(problem.y):
+            if piece.is_flat:
+                return np.maximum(piece.lower - self.lower, self.upper - piece.upper)
+        ends = [np.abs(problem.loss.slope(end, problem.y)) for end in self.bounds]
+        return np.maximum(*ends)
+
+    def check(self, coef: Any, intercept: float = 0.0) -> Check:
+        """Whether a solution of the reduced problem confirms the decisions, in one pass.
+
+        If it solves the problem of the kept (or reduced) rows and every decided sample lies on
+        its piece at it, it solves the full problem, whatever region the decisions came from.
+        """
+        at = self.problem.evaluate(check_point(self.problem, coef, intercept))
+        margin = self.problem.prediction_error(at)
+        decisions = self.decisions
+        on_piece = (at.pred - margin > decisions.lower) & (at.pred + margin < decisions.upper)
+        violations = ~on_piece & ~decisions.undecided
+        return Check(violations, self.problem.gap(at))
+
+    def repaired(self, check: Check) -> ScreeningResult:
+        """The same result with the violating samples brought back."""
+        return ScreeningResult(
+            self.problem, self.at, self.region, self.bounds,
+            self.decisions.without(check.violations), self.classes,
+        )  # fmt: skip
+
+    def summary(self) -> str:
+        """What was kept and why, as a small table."""
+        from safesift.report import summary
+
+        return summary(self)
+
+
+def screen(
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    alpha: float = 1e-4,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    coef: Any = None,
+    intercept: float = 0.0,
+    region: str | Region = "auto",
+    fold: Fold = "auto",
+) -> ScreeningResult:
+    """Find the samples that provably cannot change the optimum of a regularised empirical risk.
+
+    The risk is (1/W) Σ s_i f(a_iᵀx + c; y_i) + alpha·R(x) with W = Σ s_i.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
+        Used as it is, float32 or float64 (or integers), in any order.
+    y : array of shape (n_samples,)
+        Any two labels for a classification loss, numbers for a regression loss.
+    loss : str or Loss, default="squared_hinge"
+        A name of `safesift.losses.LOSSES` or an object with its parameters.
+    penalty : str or Penalty, default="l2"
+        A name of `safesift.penalties.PENALTIES` or an object with its parameters.
+    alpha : float, default=1e-4
+        Weight of the penalty (λ in the paper).
+    fit_intercept : bool, default=False
+        Add an intercept that is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Weight 0 is exactly removal, weight 2 exactly repetition.
+    coef : array of shape (n_features,), optional
+        An approximate solution, from any library: the centre of the regions. By default a short
+        run of a solver makes one.
+    intercept : float, default=0.0
+        Goes with `coef`.
+    region : str or Region, default="auto"
+        A name of `safesift.regions.REGIONS` or an object with its parameters.
+    fold : {"auto", "always", "never"}, default="auto"
+        Whether samples on a quadratic piece go into a Gram matrix; see `decide`.
+
+    Returns
+    -------
+    ScreeningResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 5))
+    >>> y = np.where(X[:, 0] + 0.1 * rng.normal(size=1000) > 0, "yes", "no")
+    >>> result = ss.screen(X, y, loss="squared_hinge", alpha=1e-2)
+    >>> bool(result.certified), bool(result.keep.sum() < 600)
+    (True, True)
+    """
+    if fold not in ("auto", "always", "never"):
+        raise ValueError(f"fold must be 'auto', 'always' or 'never', got {fold!r}.")
+    region = resolve("region", region, REGIONS, Region)
+    inputs = make_problem(
+        X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+    )  # fmt: skip
+    problem = inputs.problem
+    region.validate(problem)
+    check_finite(problem.design)
+    at = evaluate_center(problem, coef, intercept)
+    test_set = region.build(problem, at)
+    bounds = test_set.bounds(problem.design)
+    return ScreeningResult(
+        problem=problem,
+        at=at,
+        region=test_set,
+        bounds=bounds,
+        decisions=decide(problem, bounds, fold),
+        classes=inputs.classes,
+    )
+
+
+def evaluate_center(problem: Problem, coef: Any, intercept: float) -> Evaluation:
+    """The problem at a given solution, or at one found by a short run of a solver."""
+    if coef is not None:
+        return problem.evaluate(problem.feasible(check_point(problem, coef, intercept)))
+    from safesift.solvers.first_order import short_run
+
+    return short_run(problem)

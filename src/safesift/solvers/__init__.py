@@ -1,0 +1,1 @@
+"""Solvers: they advance a point; the driver measures, screens and reduces."""

@@ -1,0 +1,180 @@
+"""Turn what a user passes into a `Problem`, or say in one sentence what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import as_design
+from safesift.losses import LOSSES, Loss
+from safesift.penalties import PENALTIES, Penalty
+from safesift.problem import Problem
+from safesift.registry import resolve
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A problem, and the two labels that became -1 and 1 (None for regression)."""
+
+    problem: Problem
+    classes: NDArray | None
+
+
+def make_problem(
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss,
+    penalty: str | Penalty,
+    alpha: float,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+) -> Inputs:
+    """Check the arguments, cheapest first, and build the problem of design's normalisation."""
+    loss = resolve("loss", loss, LOSSES, Loss)
+    penalty = resolve("penalty", penalty, PENALTIES, Penalty)
+    alpha = check_positive("alpha", alpha)
+    targets = _vector("y", y)
+    n_samples = _n_rows(X)
+    if len(targets) != n_samples:
+        raise ValueError(f"y has {len(targets)} entries but X has {n_samples} rows.")
+    weights = check_weights(sample_weight, n_samples)
+    _check_per_sample(loss, n_samples)
+    if loss.task == "classification":
+        targets, classes = _encode_labels(targets, weights)
+    else:
+        targets, classes = _real_targets(targets), None
+    problem = Problem(
+        design=as_design(X, fit_intercept),
+        y=targets,
+        loss=loss,
+        penalty=penalty,
+        alpha=alpha,
+        weights=weights,
+        divisor=float(weights.sum()),
+    )
+    return Inputs(problem, classes)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """A positive finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.") from None
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+    return number
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Array:
+    """Sample weights as float64, ones by default."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = _vector("sample_weight", sample_weight)
+    if len(weights) != n_samples:
+        raise ValueError(f"sample_weight has {len(weights)} entries but X has {n_samples} rows.")
+    weights = _real("sample_weight", weights)
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight is negative (first at {np.flatnonzero(weights < 0)[0]}): "
+            "use weights of 0 or more."
+        )
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is zero everywhere: give some sample a positive weight.")
+    return weights
+
+
+def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
+    """Given coefficients and intercept as a point of the problem."""
+    coef = np.asarray(coef, dtype=np.float64)
+    if coef.ndim == 2 and coef.shape[0] == 1:
+        coef = coef[0]  # scikit-learn's coef_ of a binary classifier
+    p = problem.design.n_features
+    if coef.shape != (p,):
+        raise ValueError(f"coef has shape {coef.shape}, but X has {p} features.")
+    intercept = float(np.squeeze(intercept))
+    if not (np.isfinite(coef).all() and math.isfinite(intercept)):
+        raise ValueError("coef or intercept contains NaN or infinity: pass a finite solution.")
+    if intercept != 0.0 and not problem.fit_intercept:
+        raise ValueError(
+            f"intercept={intercept!r} but fit_intercept=False: set fit_intercept=True, or pass a "
+            "solution without intercept."
+        )
+    return problem.join(coef, intercept)
+
+
+def _n_rows(X: Any) -> int:
+    shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, got {len(shape)}: reshape it to (n_samples, n_features)."
+        )
+    return shape[0]
+
+
+def _vector(name: str, values: Any) -> NDArray:
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one entry per sample, got shape {array.shape}.")
+    return array
+
+
+def _real(name: str, values: NDArray) -> Array:
+    try:
+        array = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {values.dtype}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} contains NaN or infinity (first at {np.flatnonzero(~np.isfinite(array))[0]}): "
+            "remove those samples first."
+        )
+    return array
+
+
+def _real_targets(y: NDArray) -> Array:
+    if y.dtype.kind not in "fiub":
+        raise ValueError(
+            f"y must hold numbers for a regression loss, got {y.dtype}: "
+            "use a classification loss for labels."
+        )
+    return _real("y", y)
+
+
+def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
+    """Labels as -1 and 1, counted among the samples of positive weight."""
+    if y.dtype.kind == "f":
+        _real("y", y)
+    if y.dtype == object and any(label is None or label != label for label in y):
+        raise ValueError("y contains missing labels: remove those samples first.")
+    classes = np.unique(y[weights > 0])
+    if len(classes) == 1:
+        raise ValueError(
+            f"y has one class only ({classes[0]!r}, among samples of positive weight): "
+            "classification needs two."
+        )
+    if len(classes) > 2:
+        hint = " (or a regression loss)" if y.dtype.kind in "fi" else ""
+        raise ValueError(
+            f"y has {len(classes)} classes, a screening problem has two: pass y == label for one "
+            f"label against the rest{hint}."
+        )
+    return np.where(y == classes[1], 1.0, -1.0), classes
+
+
+def _check_per_sample(loss: Loss, n_samples: int) -> None:
+    epsilon = getattr(loss, "epsilon", 0.0)
+    if np.ndim(epsilon) == 1 and len(epsilon) != n_samples:
+        raise ValueError(
+            f"loss: epsilon has {len(epsilon)} entries but X has {n_samples} rows: pass one "
+            "number, or one per sample."
+        )
