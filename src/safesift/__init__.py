@@ -21,7 +21,16 @@ _LAZY = {
 }
 _MODULES = ("losses", "penalties", "regions")
 
-__all__ = [*_LAZY, *_MODULES, "__version__"]
+__all__ = [
+    "RegionError",
+    "ScreeningResult",
+    "__version__",
+    "losses",
+    "penalties",
+    "regions",
+    "screen",
+    "solve_and_repair",
+]
 
 if TYPE_CHECKING:
     from safesift import losses, penalties, regions

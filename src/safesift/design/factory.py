@@ -66,7 +66,7 @@ def _check_real(name: str, dtype: np.dtype) -> None:
 
 
 def check_finite(design: Design) -> None:
-    """Refuse NaN and infinity. Row norms are needed anyway, and are finite only if the entries are."""
+    """Refuse NaN and infinity; row norms are needed anyway, and finite only if entries are."""
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0 or np.isfinite(design._largest_entries(doubtful)).all():
         return

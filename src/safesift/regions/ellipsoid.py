@@ -11,11 +11,11 @@ import numpy as np
 from safesift.design.base import EPS
 from safesift.penalties import _norm
 from safesift.problem import Evaluation, Problem
-from safesift.registry import resolve
 from safesift.regions.ball import BallRegion, GapBall, NormBall, ObjectiveBall
 from safesift.regions.base import Region, TestSet
 from safesift.regions.cuts import CutMaker, Depth, _check_depth
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, relative_depth
+from safesift.registry import resolve
 
 # below this dimension a dense matrix costs nothing and loses nothing
 _ALWAYS_DENSE = 64

@@ -1,0 +1,37 @@
+# Everything sets itself up: a bare machine with Python (3.11 or newer) and make is enough.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint bench soak clean
+
+demo: $(VENV)/.demo
+	$(BIN)/safesift demo
+
+test: $(VENV)/.test lint
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/screening_cost.py
+
+soak: $(VENV)/.test
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[cli,plot]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	touch $@ $(VENV)/.demo
