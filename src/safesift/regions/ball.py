@@ -18,7 +18,7 @@ from safesift.design.base import EPS
 from safesift.penalties import _norm
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Region, TestSet, require_strong_convexity
-from safesift.regions.ellipsoidal import EllipsoidalSet
+from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.intercept import intercept_interval
 from safesift.regions.shape import Shape
 
@@ -62,10 +62,8 @@ class BallRegion(Region):
         label = f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
-            known = at.pred if center is at.point else None
-            return EllipsoidalSet(
-                center, shape, name=label, certified=self.certified, center_pred=known
-            )
+            known = KnownPredictions(problem.design, at.pred) if center is at.point else None
+            return EllipsoidalSet(center, shape, name=label, certified=self.certified, known=known)
         low, high = intercept_interval(problem, at, Ball(center, radius))
         p = len(center)
         # the smallest ellipsoid around a ball of dimension p times a segment
@@ -187,4 +185,5 @@ class GuessedBall(BallRegion):
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
         shape = Shape.ball(len(at.point), self.radius, dense)
         label = f"guessed ball (radius {self.radius:.3g})"
-        return EllipsoidalSet(at.point, shape, name=label, certified=False, center_pred=at.pred)
+        known = KnownPredictions(problem.design, at.pred)
+        return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)

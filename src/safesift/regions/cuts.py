@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -83,15 +83,7 @@ class HalfSpaceCut(Region):
                 f"region={self!r}: {whole.describe()} is not an ellipsoid, so it has no centre to "
                 "cut at; cut its parts instead."
             )
-        cut = EllipsoidalSet(
-            whole.center,
-            whole.shape,
-            whole.slack,
-            cut=CutMaker(problem, at, self.depth)(whole),
-            name=whole.name,
-            certified=whole.certified,
-            center_pred=whole.center_pred,
-        )
+        cut = replace(whole, cut=CutMaker(problem, at, self.depth)(whole))
         cut.cut_depth()  # an empty intersection is an error here, not when bounds are asked for
         return cut
 

@@ -139,5 +139,5 @@ def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | 
         center=center,
         shape=shape.squeezed(direction, along, across),
         slack=current.slack + 8.0 * (k + 8) * EPS * size + 4.0 * EPS * _norm(center),
-        center_pred=None,
+        known=None,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,13 @@ class HalfSpace:
     depth: float
 
 
+class KnownPredictions(NamedTuple):
+    """Predictions of the rows of one design at the centre of a set."""
+
+    design: Design
+    pred: Array
+
+
 @dataclass(frozen=True, eq=False)
 class EllipsoidalSet(TestSet):
     """{ z + Bu + e : ‖u‖ ≤ 1, ‖e‖ ≤ slack }, cut by a half-space where there is one.
@@ -40,7 +48,7 @@ class EllipsoidalSet(TestSet):
     cut : HalfSpace or None
     name : str
     certified : bool
-    center_pred : array or None
+    known : KnownPredictions or None
         The predictions at the centre, where a pass over the data already gave them.
     """
 
@@ -50,11 +58,12 @@ class EllipsoidalSet(TestSet):
     cut: HalfSpace | None = None
     name: str = "ellipsoid"
     certified: bool = True
-    center_pred: Array | None = None
+    known: KnownPredictions | None = None
 
     def bounds(self, design: Design) -> Bounds:
         with np.errstate(over="ignore", invalid="ignore"):
-            pred = design.matvec(self.center) if self.center_pred is None else self.center_pred
+            known = self.known is not None and self.known.design is design
+            pred = self.known.pred if known else design.matvec(self.center)
             widths = self.shape.half_widths(design)
             up, down = self._reach(design, widths)
             error = self._error(design, pred, widths)

@@ -1,0 +1,94 @@
+"""What a file of samples is, whatever its format."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.files.streams import replacing
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns play which part.
+
+    Attributes
+    ----------
+    target : str or None
+        The column to predict; None where the format implies it.
+    features : tuple of str
+        The columns to predict from; empty for all that play no other part.
+    ignore : tuple of str
+        Columns that are not features.
+    weights : str or None
+        The column of sample weights.
+    numeric_target : bool
+        Whether the target must hold numbers (regression) or any two labels (classification).
+    """
+
+    target: str | None = None
+    features: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    weights: str | None = None
+    numeric_target: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Table(ABC):
+    """A file of samples: what the library needs of it, and a way to write some of its rows.
+
+    Attributes
+    ----------
+    path : Path
+    X : array or CSR matrix of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    weights : array of shape (n_rows,) or None
+    """
+
+    path: Path
+    X: Any
+    y: NDArray
+    weights: NDArray | None = None
+
+    format_name: ClassVar[str]
+    extensions: ClassVar[tuple[str, ...]]
+    # whether files of the format may be compressed as a whole
+    compressible: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def read(cls, path: Path, columns: Columns) -> Self:
+        """Read a file; ValueError says in one sentence what is wrong with it."""
+
+    @abstractmethod
+    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+        """Write the rows where `keep` is True."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of samples."""
+        return len(self.y)
+
+    def write_rows(self, keep: Mask, path: Path) -> None:
+        """Write the rows where `keep` is True, in order and unchanged, to a file of this format.
+
+        The rows come from the file itself, with everything in them that is not a feature.
+        """
+        if len(keep) != self.n_rows:
+            raise ValueError(f"keep has {len(keep)} entries but the table has {self.n_rows} rows.")
+        with replacing(path) as stream:
+            self._write(keep, stream)
+
+
+def refuse_names(columns: Columns, format_name: str, *options: str) -> None:
+    """Refuse the parts that a format without column names cannot have."""
+    for option in options:
+        if getattr(columns, option):
+            raise ValueError(f"--{option} names a column, and {format_name} files have no columns.")

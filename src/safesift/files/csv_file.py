@@ -1,0 +1,91 @@
+"""Comma-separated values with a header."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from safesift.files.base import Columns, Mask, Table
+from safesift.files.roles import assign
+from safesift.files.samples import collect
+from safesift.files.streams import open_read, reading
+
+_BLOCK_BYTES = 2**23
+
+
+class CsvTable(Table):
+    """A CSV file; its records are copied byte by byte, with their quotes and line ends."""
+
+    format_name = "CSV"
+    extensions = (".csv",)
+    compressible = True
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns) -> Self:
+        with reading(path, cls.format_name, pa.ArrowException):
+            roles = assign(_header(path), columns)
+            with _batches(path, roles.used) as batches:
+                return cls(path, *collect(batches, roles, columns.numeric_target))
+
+    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+        with reading(self.path, self.format_name, csv.Error):
+            records = _records(self.path)
+            stream.write(next(records))
+            n_records = 0
+            for n_records, record in enumerate(records, start=1):
+                if n_records <= len(keep) and keep[n_records - 1]:
+                    stream.write(record)
+        if n_records != len(keep):
+            raise ValueError(
+                f"{self.path} had {len(keep)} rows and now has {n_records}: was it changed, or are "
+                "its quotes unbalanced?"
+            )
+
+
+@contextmanager
+def _batches(path: Path, columns: Sequence[str]) -> Iterator[arrow_csv.CSVStreamingReader]:
+    """The columns as text, block by block; all columns where none is named."""
+    with (
+        open_read(path) as stream,
+        arrow_csv.open_csv(
+            stream,
+            read_options=arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
+            ),
+        ) as reader,
+    ):
+        yield reader
+
+
+def _header(path: Path) -> list[str]:
+    with _batches(path, ()) as batches:
+        return batches.schema.names
+
+
+def _records(path: Path) -> Iterator[bytes]:
+    """The raw bytes of the header and of every record, empty lines left out.
+
+    The csv module takes from its source exactly the lines of the record it returns, so these are
+    the bytes of the record, however its cells are quoted. Latin-1 gives every byte a character.
+    """
+    taken: list[str] = []
+
+    def lines(text: io.TextIOWrapper) -> Iterator[str]:
+        for line in text:
+            taken.append(line)
+            yield line
+
+    with io.TextIOWrapper(open_read(path), encoding="latin-1", newline="") as text:
+        for cells in csv.reader(lines(text)):
+            if cells:
+                yield "".join(taken).encode("latin-1")
+            taken.clear()

@@ -1,0 +1,61 @@
+"""NumPy archives with a matrix X and a target y."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import numpy as np
+from numpy.lib import format as npy
+
+from safesift.files.base import Columns, Mask, Table, refuse_names
+from safesift.files.roles import find_name
+from safesift.files.streams import reading
+
+
+class NpzTable(Table):
+    """An .npz file; every array with one entry per sample is cut, the others are copied."""
+
+    format_name = "npz"
+    extensions = (".npz",)
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns) -> Self:
+        refuse_names(columns, cls.format_name, "features", "ignore")
+        with reading(path, cls.format_name), zipfile.ZipFile(path):
+            pass  # np.load would take a file that is not an archive for a pickle
+        with np.load(path) as arrays:
+            names = [name for name in ("X", columns.target or "y", columns.weights) if name]
+            found = [_load(arrays, find_name(name, arrays.files, "array")) for name in names]
+        n_rows = {array.shape[:1] for array in found}
+        if len(n_rows) > 1 or n_rows == {()}:
+            shapes = ", ".join(
+                f"{name} {array.shape}" for name, array in zip(names, found, strict=True)
+            )
+            raise ValueError(f"{path}: the arrays must have one entry per sample, got {shapes}.")
+        return cls(path, *found)
+
+    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+        with (
+            np.load(self.path) as arrays,
+            zipfile.ZipFile(stream, "w", _compression(self.path)) as archive,
+        ):
+            for name in arrays.files:
+                array = _load(arrays, name)
+                if array.shape[:1] == (self.n_rows,):
+                    array = array[keep]
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    npy.write_array(member, array, allow_pickle=False)
+
+
+def _load(arrays: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
+    try:
+        return arrays[name]
+    except ValueError as error:
+        raise ValueError(f"The array {name!r} cannot be read: {error}") from None
+
+
+def _compression(path: Path) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return archive.infolist()[0].compress_type

@@ -1,0 +1,53 @@
+"""Batches of Arrow columns to a matrix, a target and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from safesift.files.columns import labels, numbers
+from safesift.files.roles import Roles
+
+
+class Samples(NamedTuple):
+    """What the library needs of a table."""
+
+    X: NDArray
+    y: NDArray
+    weights: NDArray | None
+
+
+def collect(batches: Iterable[pa.RecordBatch], roles: Roles, numeric_target: bool) -> Samples:
+    """Turn a stream of batches into arrays; the Arrow data are let go batch by batch."""
+    blocks, targets, weights, done = [], [], [], 0
+    for batch in batches:
+        columns = [numbers(batch.column(name), name, done) for name in roles.features]
+        blocks.append(np.column_stack(columns))
+        target = batch.column(roles.target)
+        targets.append(numbers(target, roles.target, done) if numeric_target else target)
+        if roles.weights:
+            weights.append(numbers(batch.column(roles.weights), roles.weights, done))
+        done += len(batch)
+    if not blocks:
+        return Samples(np.empty((0, len(roles.features))), np.empty(0), None)
+    y = (
+        np.concatenate(targets)
+        if numeric_target
+        else labels(pa.chunked_array(targets), roles.target)
+    )
+    return Samples(_stacked(blocks), y, np.concatenate(weights) if weights else None)
+
+
+def _stacked(blocks: list[NDArray]) -> NDArray:
+    """The blocks on top of each other; each is let go once copied, so there is one copy of all."""
+    n_rows = sum(map(len, blocks))
+    out = np.empty((n_rows, blocks[0].shape[1]), dtype=np.result_type(*blocks))
+    while blocks:
+        block = blocks.pop()
+        out[n_rows - len(block) : n_rows] = block
+        n_rows -= len(block)
+    return out

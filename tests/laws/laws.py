@@ -1,0 +1,231 @@
+"""The laws of screening, as plain functions: Hypothesis calls them, and so do the mutation tests.
+
+Each takes a recipe, builds the problem, and asserts. A reference solver that gives up makes a law
+say nothing (`NotSolvedError`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import safesift as ss
+from safesift import regions
+from safesift.design import DenseDesign
+from safesift.problem import Evaluation, Problem
+from safesift.regions.base import Region, TestSet
+from tests.laws.problems import Recipe, arrays, build, rough_point
+from tests.laws.reference import Optimum, dense_rows, objective, optimum, some_optima
+
+SMOOTH = ("squared_hinge", "logistic", "safe_logistic", "squared", "huber",
+          "squared_epsilon_insensitive")  # fmt: skip
+STRONG = ("l2", "elastic_net")
+
+
+def setting(recipe: Recipe) -> tuple[Problem, Optimum, Evaluation]:
+    """A problem, its optimum, and an evaluation at a rough centre."""
+    problem = build(recipe)
+    best = optimum(problem)
+    return problem, best, problem.evaluate(rough_point(problem, recipe, best.point))
+
+
+def assert_contains(test_set: TestSet, point: np.ndarray, accuracy: float, why: str = "") -> None:
+    """No direction separates point and set: random ones, axes, and the one to the centre."""
+    rng = np.random.default_rng(0)
+    d = len(point)
+    towards = [point - member.center for member in members(test_set)]
+    directions = np.vstack([np.eye(d), rng.normal(size=(20, d)), *towards, *[-t for t in towards]])
+    lengths = np.linalg.norm(directions, axis=1)
+    directions = directions[lengths > 0] / lengths[lengths > 0, None]
+    lower, upper = test_set.bounds(DenseDesign(directions))
+    values = directions @ point
+    room = accuracy * (1.0 + np.linalg.norm(point)) + 1e-14 * np.linalg.norm(point)
+    assert (values >= lower - room).all() and (values <= upper + room).all(), (
+        f"{test_set.describe()} misses the optimum by "
+        f"{max((lower - values).max(), (values - upper).max()):.3g} {why}"
+    )
+
+
+def members(test_set: TestSet) -> list[regions.EllipsoidalSet]:
+    if isinstance(test_set, regions.Intersection):
+        return [part for member in test_set.members for part in members(member)]
+    return [test_set] if isinstance(test_set, regions.EllipsoidalSet) else []
+
+
+# --- regions ------------------------------------------------------------------------------------
+
+
+def law_region_contains_optimum(recipe: Recipe, region: Region) -> None:
+    """A certified region contains the optimum, and its bounds the optimum's predictions."""
+    problem, best, at = setting(recipe)
+    region.validate(problem)
+    test_set = region.build(problem, at)
+    if not test_set.certified:
+        return
+    assert_contains(test_set, best.point, best.accuracy, repr(recipe))
+    lower, upper = test_set.bounds(problem.design)
+    pred = dense_rows(problem) @ best.point
+    room = best.accuracy * (1.0 + np.linalg.norm(best.point)) * problem.design.row_norms + 1e-13
+    assert (pred >= lower - room).all()
+    assert (pred <= upper + room).all()
+
+
+def law_region_contains_all_optima(recipe: Recipe, region: Region) -> None:
+    """With several optima the region contains them all."""
+    problem, best, at = setting(recipe)
+    test_set = region.build(problem, at)
+    directions = np.random.default_rng(recipe.seed).normal(size=(3, len(best.point)))
+    for point in some_optima(problem, best, directions):
+        assert_contains(test_set, point, 1e-4, repr(recipe))
+
+
+def law_gap_bounds_suboptimality(recipe: Recipe) -> None:
+    """P(x) − P* ≤ gap, at any point."""
+    problem, best, at = setting(recipe)
+    gap = problem.gap(at)
+    room = 1e-7 * (1 + abs(best.value)) if best.accuracy > 1e-7 else 1e-12 * (1 + abs(best.value))
+    value = objective(problem, at.point)
+    assert gap >= value - best.value - room, (gap, value - best.value)
+
+
+def law_previous_alpha(recipe: Recipe, ratio: float) -> None:
+    """The ball from the solution for another alpha contains the optimum."""
+    problem, best, at = setting(recipe)
+    other = replace(problem, alpha=problem.alpha * ratio)
+    solved = optimum(other)
+    gap = max(other.gap(other.evaluate(solved.point)), 1e-14)
+    region = regions.AlphaBall(solved.point, gap, alpha=other.alpha)
+    region.validate(problem)
+    assert_contains(region.build(problem, at), best.point, best.accuracy)
+
+
+def law_edited_data(recipe: Recipe) -> None:
+    """The ball from the solution for other data contains the optimum of the edited data."""
+    problem, best, at = setting(recipe)
+    n = problem.design.n_samples
+    rng = np.random.default_rng(recipe.seed)
+    added = rng.random(n) < 0.3
+    added &= np.cumsum(~added) > 0
+    rows = dense_rows(problem)
+    extra = rng.normal(size=(2, rows.shape[1]))
+    extra_y = np.array([1.0, -1.0])
+    old_rows, old_y = np.vstack([rows[~added], extra]), np.append(problem.y[~added], extra_y)
+    old_weights = np.append(problem.weights[~added], [1.0, 1.0])
+    old = replace(
+        problem, design=DenseDesign(old_rows), y=old_y, weights=old_weights,
+        divisor=float(old_weights.sum()),
+    )  # fmt: skip
+    solved = optimum(old)
+    gap = max(old.gap(old.evaluate(solved.point)), 1e-14)
+    region = regions.EditBall(
+        solved.point, gap,
+        added=regions.Edit(rows[added], problem.y[added], problem.weights[added])
+        if added.any() else None,
+        removed=regions.Edit(extra, extra_y),
+    )  # fmt: skip
+    region.validate(problem)
+    assert_contains(region.build(problem, at), best.point, best.accuracy)
+
+
+# --- decisions ----------------------------------------------------------------------------------
+
+
+def screened(recipe: Recipe, best: Optimum, region: Region | str = "auto", **more):
+    X, y, arguments = arrays(recipe)
+    problem = build(recipe)
+    coef, intercept = problem.split(rough_point(problem, recipe, best.point))
+    return ss.screen(
+        X, y, **arguments, coef=coef, intercept=intercept, region=region, fold="always", **more
+    )
+
+
+def law_decided_rows_are_on_their_piece(recipe: Recipe, region: Region | str = "auto") -> None:
+    """At the optimum every decided sample lies on the piece it was decided for."""
+    best = optimum(build(recipe))
+    result = screened(recipe, best, region)
+    if not result.certified:
+        return
+    decisions = result.decisions
+    pred = dense_rows(result.problem) @ best.point
+    room = best.accuracy * (1.0 + np.linalg.norm(best.point)) * result.problem.design.row_norms
+    decided = ~result.undecided
+    assert (pred[decided] >= decisions.lower[decided] - room[decided] - 1e-13).all()
+    assert (pred[decided] <= decisions.upper[decided] + room[decided] + 1e-13).all()
+
+
+def law_reduced_solution_is_optimal(recipe: Recipe, region: Region | str = "auto") -> None:
+    """Any solution of the reduced problem is optimal for the full one."""
+    best = optimum(build(recipe))
+    result = screened(recipe, best, region)
+    reduced = result.reduced
+    assert reduced.divisor == result.problem.weights.sum()
+    solution = optimum(reduced)
+    room = 1e-7 * (1.0 + abs(best.value)) if max(best.accuracy, solution.accuracy) > 1e-7 else 1e-11
+    assert objective(result.problem, solution.point) <= best.value + room
+    assert abs(solution.value - best.value) <= room
+
+
+def law_every_reduced_solution_is_optimal(recipe: Recipe, region: Region | str = "auto") -> None:
+    """Where the reduced problem has several solutions, each is optimal for the full one."""
+    best = optimum(build(recipe))
+    reduced = screened(recipe, best, region).reduced
+    problem = build(recipe)
+    directions = np.random.default_rng(recipe.seed).normal(size=(3, len(best.point)))
+    for point in some_optima(reduced, optimum(reduced), directions):
+        assert objective(problem, point) <= best.value + 1e-5 * (1.0 + abs(best.value))
+
+
+def steady_region(recipe: Recipe) -> Region:
+    """A region whose bounds depend continuously on rounding: few steps, no chaos."""
+    if recipe.penalty in STRONG and not recipe.intercept:
+        return regions.HalfSpaceCut(regions.GapBall())
+    return regions.Ellipsoid(n_steps=2)
+
+
+def law_weights_are_repetitions(recipe: Recipe) -> None:
+    """Weight 0 is removal, weight 2 is repetition: same bounds, same decisions for the rows."""
+    X, y, arguments = arrays(replace(recipe, sparse=False, weighted=False))
+    rng = np.random.default_rng(recipe.seed)
+    counts = rng.integers(0, 3, len(y))
+    for label in np.unique(y):
+        counts[np.flatnonzero(y == label)[0]] = 2
+    rows = np.repeat(np.arange(len(y)), counts)
+    loss = arguments.pop("loss")
+    arguments["region"] = steady_region(recipe)
+    arguments.pop("sample_weight")
+    coef = rng.normal(size=X.shape[1])
+    weighted = ss.screen(
+        X, y, loss=loss, **arguments, coef=coef, sample_weight=counts.astype(float)
+    )
+    repeated = ss.screen(X[rows], y[rows], loss=loss.take(rows), **arguments, coef=coef)
+    assert not weighted.keep[counts == 0].any()
+    scale = 1.0 + np.abs(repeated.lower)
+    np.testing.assert_allclose(weighted.lower[rows] / scale, repeated.lower / scale, atol=1e-7)
+    np.testing.assert_allclose(weighted.upper[rows] / scale, repeated.upper / scale, atol=1e-7)
+    np.testing.assert_allclose(weighted.gap, repeated.gap, rtol=1e-6, atol=1e-10)
+
+
+def law_permutation_and_storage(recipe: Recipe) -> None:
+    """Permuting rows permutes the result; dense and sparse, C and Fortran order agree."""
+    dense = replace(recipe, sparse=False)
+    X, y, arguments = arrays(dense)
+    rng = np.random.default_rng(recipe.seed)
+    coef = rng.normal(size=X.shape[1])
+    order = rng.permutation(len(y))
+    arguments["region"] = steady_region(recipe)
+    loss, weight = arguments.pop("loss"), arguments.pop("sample_weight")
+    plain = ss.screen(X, y, loss=loss, sample_weight=weight, **arguments, coef=coef)
+    moved = ss.screen(
+        X[order], y[order], loss=loss.take(order), **arguments, coef=coef,
+        sample_weight=None if weight is None else weight[order],
+    )  # fmt: skip
+    X_sparse, _, _ = arrays(replace(recipe, sparse=True))
+    others = [
+        ss.screen(Z, y, loss=loss, sample_weight=weight, **arguments, coef=coef)
+        for Z in (X_sparse, X_sparse.tocsc(), X_sparse.tocoo(), np.asfortranarray(X))
+    ]
+    for other, rows in [(moved, order), *[(other, slice(None)) for other in others]]:
+        scale = 1.0 + np.abs(plain.lower[rows])
+        np.testing.assert_allclose(other.lower / scale, plain.lower[rows] / scale, atol=1e-7)
+        np.testing.assert_allclose(other.upper / scale, plain.upper[rows] / scale, atol=1e-7)

@@ -1,0 +1,188 @@
+"""Optima computed independently of the library's solvers, regions and duals.
+
+Smooth losses with an l2 penalty are solved by a damped Newton method to machine precision. All
+other problems go to cvxpy and Clarabel, written from the definitions of loss and penalty.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+from safesift import losses, penalties
+from safesift.problem import Problem
+
+
+class NotSolvedError(Exception):
+    """The reference solver gave up: no verdict, not a failure of the library."""
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """An optimum, its value, and how far the point may be from a true optimum."""
+
+    point: np.ndarray
+    value: float
+    accuracy: float
+
+
+def dense_rows(problem: Problem) -> np.ndarray:
+    """The design as a float64 matrix, the column of ones included."""
+    data = problem.design.data
+    rows = np.asarray(data.todense() if hasattr(data, "todense") else data, dtype=np.float64)
+    return np.column_stack([rows, np.ones(len(rows))]) if problem.fit_intercept else rows
+
+
+def objective(problem: Problem, point: np.ndarray) -> float:
+    """P, from its definition."""
+    rows = dense_rows(problem)
+    p = problem.design.n_features
+    losses_ = problem.loss.value(rows @ point, problem.y)
+    value = problem.weights @ losses_ / problem.divisor
+    if problem.Q is not None:
+        value += 0.5 * point @ problem.Q @ point
+    value += problem.q @ point
+    penalty = problem.penalty.value(point[:p])
+    return float(value + problem.r + (problem.alpha * penalty if penalty else 0.0))
+
+
+def optimum(problem: Problem) -> Optimum:
+    smooth = math.isfinite(problem.loss.smoothness)
+    if smooth and isinstance(problem.penalty, penalties.L2):
+        return newton(problem)
+    return conic(problem)
+
+
+def newton(problem: Problem) -> Optimum:
+    rows, alpha = dense_rows(problem), problem.alpha
+    p, d = problem.design.n_features, rows.shape[1]
+    shares = problem.weights / problem.divisor
+    ridge = alpha * np.diag([1.0] * p + [0.0] * (d - p))
+    Q = np.zeros((d, d)) if problem.Q is None else problem.Q
+
+    def gradient(x):
+        slopes = shares * problem.loss.slope(rows @ x, problem.y)
+        return rows.T @ slopes + ridge @ x + Q @ x + problem.q
+
+    x = np.zeros(d)
+    for _ in range(300):
+        g = gradient(x)
+        curvature = shares * problem.loss.curvature(rows @ x, problem.y)
+        H = (rows.T * curvature) @ rows + ridge + Q
+        if d > p and H[-1, -1] <= 1e-14:
+            H[-1, -1] += float(shares.sum())  # a flat direction of the intercept
+        step = np.linalg.lstsq(H, g, rcond=None)[0]
+        size, here = 1.0, objective(problem, x)
+        while size > 1e-10 and objective(problem, x - size * step) > here - 1e-4 * size * (
+            g @ step
+        ):
+            size *= 0.5
+        if size <= 1e-10:
+            size = 1.0 if np.linalg.norm(gradient(x - step)) < np.linalg.norm(g) else 0.0
+        if size == 0.0:
+            break
+        x = x - size * step
+    residual = np.linalg.norm(gradient(x))
+    if residual > 1e-9 * max(1.0, alpha * np.linalg.norm(x)):
+        raise NotSolvedError
+    return Optimum(x, objective(problem, x), max(residual / alpha, 1e-13))
+
+
+def conic(problem: Problem) -> Optimum:
+    program = Program(problem)
+    program.minimise(program.value)
+    point = program.point
+    return Optimum(point, objective(problem, point), 1e-5)
+
+
+def some_optima(problem: Problem, best: Optimum, directions: np.ndarray) -> list[np.ndarray]:
+    """Points of the set of optima that lie furthest in the given directions."""
+    program = Program(problem)
+    room = 1e-9 * max(1.0, abs(best.value))
+    return [
+        program.minimise(-direction @ program.x, program.value <= best.value + room).point
+        for direction in directions
+    ]
+
+
+class Program:
+    """A problem as a conic program, from the definitions of loss and penalty."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem, self._constraints = problem, []
+        rows = dense_rows(problem)
+        self.x = cp.Variable(rows.shape[1])
+        coef = self.x[: problem.design.n_features]
+        value = (problem.weights / problem.divisor) @ self._losses(rows @ self.x)
+        value = value + self._penalty(coef) + problem.q @ self.x + problem.r
+        if problem.Q is not None:
+            value = value + 0.5 * cp.quad_form(self.x, cp.psd_wrap(problem.Q))
+        self.value = value
+
+    def minimise(self, target: cp.Expression, *constraints: cp.Constraint) -> Program:
+        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
+        program = cp.Problem(cp.Minimize(target), [*self._constraints, *constraints])
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # "may be inaccurate": the status says so too
+                program.solve(solver=cp.CLARABEL, **tight)
+        except cp.SolverError:
+            raise NotSolvedError from None
+        if program.status != cp.OPTIMAL:
+            raise NotSolvedError
+        return self
+
+    @property
+    def point(self) -> np.ndarray:
+        """The solution; a hair outside a ball is pulled back into it."""
+        point, p = np.array(self.x.value), self._problem.design.n_features
+        if self._problem.penalty.is_constraint:
+            point[:p] = self._problem.penalty.prox(point[:p], 1.0)
+        return point
+
+    def _losses(self, pred: cp.Expression) -> cp.Expression:
+        loss, y = self._problem.loss, self._problem.y
+        margin, residual = cp.multiply(y, pred), pred - y
+        match loss:
+            case losses.Hinge():
+                return cp.pos(1 - margin)
+            case losses.SquaredHinge():
+                return 0.5 * cp.square(cp.pos(1 - margin))
+            case losses.Logistic():
+                return cp.logistic(-margin)
+            case losses.SafeLogistic():
+                # the least e^w − w − 1 over w ≤ min(z, 0), where it falls
+                w = cp.Variable(pred.shape)
+                self._constraints += [w <= margin + loss.mu - 1, w <= 0]
+                return cp.exp(w) - w - 1
+            case losses.Squared():
+                return 0.5 * cp.square(residual)
+            case losses.Huber():
+                return 0.5 * cp.huber(residual, loss.delta)
+            case losses.EpsilonInsensitive():
+                return cp.pos(cp.abs(residual) - loss.epsilon)
+            case losses.SquaredEpsilonInsensitive():
+                return 0.5 * cp.square(cp.pos(cp.abs(residual) - loss.epsilon))
+        raise NotImplementedError(f"write {loss!r} for the reference solver")
+
+    def _penalty(self, coef: cp.Expression) -> cp.Expression:
+        penalty, alpha = self._problem.penalty, self._problem.alpha
+        l1, l2 = cp.norm1(coef), 0.5 * cp.sum_squares(coef)
+        match penalty:
+            case penalties.L2():
+                return alpha * l2
+            case penalties.L1():
+                return alpha * l1
+            case penalties.ElasticNet():
+                return alpha * (penalty.l1_ratio * l1 + (1 - penalty.l1_ratio) * l2)
+            case penalties.L2Ball():
+                self._constraints.append(cp.norm2(coef) <= penalty.radius)
+            case penalties.L1Ball():
+                self._constraints.append(l1 <= penalty.radius)
+            case _:
+                raise NotImplementedError(f"write {penalty!r} for the reference solver")
+        return cp.Constant(0.0)
