@@ -284,20 +284,49 @@ class Problem:
         Notes
         -----
         Equality constraints cannot be met exactly in floating point: with an intercept, a sum of
-        s_i ν_i within its own rounding error counts as 0.
+        s_i ν_i within its own rounding error counts as 0, and the value is that of a point next
+        to ν at which it is 0.
         """
         point = np.zeros(self.design.n_columns) if point is None else point
         return self._dual_value(nu, self.design.rmatvec(self.shares * nu), point, 1.0)
 
     def _dual_value(self, nu: Array, loss_gradient: Array, point: Array, multiple: float) -> float:
-        terms = self.loss.conjugate(multiple * nu, self.y)
-        terms = np.where(self.shares > 0, terms, 0.0)
+        scaled = multiple * nu
+        terms = np.where(self.shares > 0, self.loss.conjugate(scaled, self.y), 0.0)
         if np.isposinf(terms).any():
             return -math.inf
         conjugates = float(self.shares @ terms)
         conjugates += (self.design.sum_error + 16 * EPS) * float(self.shares @ np.abs(terms))
         error = self._dual_rounding(nu, point)
+        if self.fit_intercept:
+            rest = self._unbalanced(scaled, loss_gradient, point, multiple)
+            rise, moved = self._balance(scaled, terms, rest)
+            conjugates, error = conjugates + rise, error + moved
         return self._ray(conjugates, loss_gradient, point, error, multiple)
+
+    def _unbalanced(self, nu: Array, loss_gradient: Array, point: Array, multiple: float) -> float:
+        """A bound on |v| on the intercept's coordinate, rounding included."""
+        size = float(self.shares @ np.abs(nu))
+        rest = multiple * loss_gradient[-1]
+        if self.folded is not None:
+            rest += multiple * self.folded.product(point)[-1] + self.folded.q[-1]
+            size += self.design.n_columns * self._folded_size(_norm(point))
+        return abs(rest) + (self.design.sum_error + 8 * EPS) * size + UNDERFLOW
+
+    def _balance(self, nu: Array, conjugates: Array, rest: float) -> tuple[float, float]:
+        """What it costs to make v vanish on the intercept's coordinate exactly.
+
+        It vanishes only up to a `rest`, which is rounding. Moving a single ν_j by up to
+        rest·W/s_j makes it exact: j is chosen to raise the conjugates least. Returned are that
+        rise and how far v moves.
+        """
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = rest / self.shares
+            ends = [self.loss.conjugate(nu + sign * step, self.y) for sign in (-1.0, 1.0)]
+            rises = self.shares * (np.maximum(*ends) - conjugates)
+        rises = np.where((self.shares > 0) & ~np.isnan(rises), rises, math.inf)
+        best = int(np.argmin(rises + rest * self.design.row_norms))
+        return float(rises[best]), rest * float(self.design.row_norms[best])
 
     def _ray(
         self, conjugates: float, loss_gradient: Array, point: Array, error: float, multiple: float
@@ -414,6 +443,7 @@ class Problem:
         lower, upper = self.loss.dual_interval(self.y)
         with np.errstate(divide="ignore", invalid="ignore"):
             room = np.where(nu > 0, upper / nu, np.where(nu < 0, lower / nu, math.inf))
+        room = room[self.shares > 0]
         u, offset = gradient, np.zeros_like(gradient)
         if self.folded is not None:
             u, offset = gradient + self.folded.product(point), self.folded.q

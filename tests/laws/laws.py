@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import cvxpy as cp
 import numpy as np
 
 import safesift as ss
@@ -15,8 +16,17 @@ from safesift import regions
 from safesift.design import DenseDesign
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Region, TestSet
+from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
+from safesift.regions.shape import Shape
 from tests.laws.problems import Recipe, arrays, build, rough_point
-from tests.laws.reference import Optimum, dense_rows, objective, optimum, some_optima
+from tests.laws.reference import (
+    NotSolvedError,
+    Optimum,
+    dense_rows,
+    objective,
+    optimum,
+    some_optima,
+)
 
 SMOOTH = ("squared_hinge", "logistic", "safe_logistic", "squared", "huber",
           "squared_epsilon_insensitive")  # fmt: skip
@@ -27,6 +37,9 @@ def setting(recipe: Recipe) -> tuple[Problem, Optimum, Evaluation]:
     """A problem, its optimum, and an evaluation at a rough centre."""
     problem = build(recipe)
     best = optimum(problem)
+    if best.accuracy > 1e-7 and recipe.family in ("collinear", "duplicates"):
+        # along a nearly flat direction a conic solver's point is worth less than its value
+        best = replace(best, accuracy=1e-3)
     return problem, best, problem.evaluate(rough_point(problem, recipe, best.point))
 
 
@@ -77,7 +90,7 @@ def law_region_contains_all_optima(recipe: Recipe, region: Region) -> None:
     test_set = region.build(problem, at)
     directions = np.random.default_rng(recipe.seed).normal(size=(3, len(best.point)))
     for point in some_optima(problem, best, directions):
-        assert_contains(test_set, point, 1e-4, repr(recipe))
+        assert_contains(test_set, point, 1e-3, repr(recipe))
 
 
 def law_gap_bounds_suboptimality(recipe: Recipe) -> None:
@@ -126,6 +139,53 @@ def law_edited_data(recipe: Recipe) -> None:
     )  # fmt: skip
     region.validate(problem)
     assert_contains(region.build(problem, at), best.point, best.accuracy)
+
+
+def law_bounds_are_extrema(seed: int, depth: float | None) -> None:
+    """Against a convex solver: bounds never tighter than the extrema, and not looser either."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 6))
+    test_set = random_set(rng, d, depth)
+    rows = rng.normal(size=(4, d))
+    lower, upper = test_set.bounds(DenseDesign(rows))
+    for row, low, high in zip(rows, lower, upper, strict=True):
+        least, most = extremum(test_set, -row), extremum(test_set, row)
+        assert high >= most - 1e-7
+        assert low <= -least + 1e-7
+        assert high <= most + 1e-5
+        assert low >= -least - 1e-5
+
+
+def random_set(rng, d, depth):
+    """An ellipsoid in either form, maybe cut; `depth` relative to its width along the normal."""
+    dense = bool(rng.integers(2))
+    shape = Shape.ball(d, float(rng.uniform(0.2, 3)), dense)
+    for _ in range(int(rng.integers(0, 4))):
+        shape, coordinates, _ = shape.extended(rng.normal(size=d))
+        image = shape.factor.T @ coordinates
+        if np.linalg.norm(image) > 0:
+            shape = shape.squeezed(image / np.linalg.norm(image), *rng.uniform(0.3, 1.2, 2))
+    cut = None
+    if depth is not None:
+        normal = rng.normal(size=d)
+        width = np.linalg.norm(shape.transpose_product(normal))
+        cut = HalfSpace(normal, depth * width)
+    return EllipsoidalSet(rng.normal(size=d), shape, slack=0.0, cut=cut)
+
+
+def extremum(test_set, row):
+    """max rowᵀx over the set, by a conic solver, from E and the cut alone."""
+    eigenvalues, vectors = np.linalg.eigh(test_set.shape.matrix())
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+    u = cp.Variable(len(row))
+    constraints = [cp.norm2(u) <= 1]
+    if test_set.cut is not None:
+        constraints.append((test_set.cut.normal @ root) @ u <= -test_set.cut.depth + 1e-12)
+    program = cp.Problem(cp.Maximize((row @ root) @ u), constraints)
+    program.solve(solver=cp.CLARABEL)
+    if program.status != cp.OPTIMAL:
+        raise NotSolvedError
+    return float(row @ test_set.center + program.value)
 
 
 # --- decisions ----------------------------------------------------------------------------------
@@ -201,8 +261,8 @@ def law_weights_are_repetitions(recipe: Recipe) -> None:
     repeated = ss.screen(X[rows], y[rows], loss=loss.take(rows), **arguments, coef=coef)
     assert not weighted.keep[counts == 0].any()
     scale = 1.0 + np.abs(repeated.lower)
-    np.testing.assert_allclose(weighted.lower[rows] / scale, repeated.lower / scale, atol=1e-7)
-    np.testing.assert_allclose(weighted.upper[rows] / scale, repeated.upper / scale, atol=1e-7)
+    np.testing.assert_allclose(weighted.lower[rows] / scale, repeated.lower / scale, atol=1e-5)
+    np.testing.assert_allclose(weighted.upper[rows] / scale, repeated.upper / scale, atol=1e-5)
     np.testing.assert_allclose(weighted.gap, repeated.gap, rtol=1e-6, atol=1e-10)
 
 
@@ -227,5 +287,5 @@ def law_permutation_and_storage(recipe: Recipe) -> None:
     ]
     for other, rows in [(moved, order), *[(other, slice(None)) for other in others]]:
         scale = 1.0 + np.abs(plain.lower[rows])
-        np.testing.assert_allclose(other.lower / scale, plain.lower[rows] / scale, atol=1e-7)
-        np.testing.assert_allclose(other.upper / scale, plain.upper[rows] / scale, atol=1e-7)
+        np.testing.assert_allclose(other.lower / scale, plain.lower[rows] / scale, atol=1e-5)
+        np.testing.assert_allclose(other.upper / scale, plain.upper[rows] / scale, atol=1e-5)

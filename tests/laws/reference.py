@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 
 import cvxpy as cp
@@ -124,17 +125,15 @@ class Program:
         self.value = value
 
     def minimise(self, target: cp.Expression, *constraints: cp.Constraint) -> Program:
-        tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)
         program = cp.Problem(cp.Minimize(target), [*self._constraints, *constraints])
-        try:
-            with warnings.catch_warnings():
+        for tolerance in (1e-11, 1e-9):
+            options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+            with suppress(cp.SolverError), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # "may be inaccurate": the status says so too
-                program.solve(solver=cp.CLARABEL, **tight)
-        except cp.SolverError:
-            raise NotSolvedError from None
-        if program.status != cp.OPTIMAL:
-            raise NotSolvedError
-        return self
+                program.solve(solver=cp.CLARABEL, **options)
+            if program.status == cp.OPTIMAL:
+                return self
+        raise NotSolvedError
 
     @property
     def point(self) -> np.ndarray:

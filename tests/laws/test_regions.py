@@ -1,15 +1,10 @@
 """Every region contains every optimum, and its bounds are the true extrema over it."""
 
-import cvxpy as cp
-import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from safesift import regions
-from safesift.design import DenseDesign
-from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
-from safesift.regions.shape import Shape
 from tests.laws import laws
 from tests.laws.problems import recipes
 from tests.laws.reference import NotSolvedError
@@ -92,46 +87,4 @@ def test_solution_for_edited_data(recipe):
 
 @given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([None, -0.5, 0.0, 0.3, 0.9, 1.0]))
 def test_bounds_are_the_extrema_over_the_set(seed, depth):
-    """Against a convex solver: never tighter than the true extremum, and not looser either."""
-    rng = np.random.default_rng(seed)
-    d = int(rng.integers(1, 6))
-    test_set = random_set(rng, d, depth)
-    rows = rng.normal(size=(4, d))
-    lower, upper = test_set.bounds(DenseDesign(rows))
-    for row, low, high in zip(rows, lower, upper, strict=True):
-        least, most = extremum(test_set, -row), extremum(test_set, row)
-        assert high >= most - 1e-7
-        assert low <= -least + 1e-7
-        assert high <= most + 1e-5
-        assert low >= -least - 1e-5
-
-
-def random_set(rng, d, depth):
-    """An ellipsoid in either form, maybe cut; `depth` relative to its width along the normal."""
-    dense = bool(rng.integers(2))
-    shape = Shape.ball(d, float(rng.uniform(0.2, 3)), dense)
-    for _ in range(int(rng.integers(0, 4))):
-        shape, coordinates, _ = shape.extended(rng.normal(size=d))
-        image = shape.factor.T @ coordinates
-        if np.linalg.norm(image) > 0:
-            shape = shape.squeezed(image / np.linalg.norm(image), *rng.uniform(0.3, 1.2, 2))
-    cut = None
-    if depth is not None:
-        normal = rng.normal(size=d)
-        width = np.linalg.norm(shape.transpose_product(normal))
-        cut = HalfSpace(normal, depth * width)
-    return EllipsoidalSet(rng.normal(size=d), shape, slack=0.0, cut=cut)
-
-
-def extremum(test_set, row):
-    """max rowᵀx over the set, by a conic solver, from E and the cut alone."""
-    eigenvalues, vectors = np.linalg.eigh(test_set.shape.matrix())
-    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    u = cp.Variable(len(row))
-    constraints = [cp.norm2(u) <= 1]
-    if test_set.cut is not None:
-        constraints.append((test_set.cut.normal @ root) @ u <= -test_set.cut.depth + 1e-12)
-    program = cp.Problem(cp.Maximize((row @ root) @ u), constraints)
-    program.solve(solver=cp.CLARABEL)
-    assume(program.status == cp.OPTIMAL)
-    return float(row @ test_set.center + program.value)
+    decided(laws.law_bounds_are_extrema, seed, depth)

@@ -66,11 +66,16 @@ def _check_real(name: str, dtype: np.dtype) -> None:
 
 
 def check_finite(design: Design) -> None:
-    """Refuse NaN and infinity; row norms are needed anyway, and finite only if entries are."""
+    """Refuse NaN, infinity and what overflows; row norms are needed anyway, and tell."""
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
-    if doubtful.size == 0 or np.isfinite(design._largest_entries(doubtful)).all():
+    if doubtful.size == 0:
         return
-    row = doubtful[~np.isfinite(design._largest_entries(doubtful))][0]
+    bad = doubtful[~np.isfinite(design._largest_entries(doubtful))]
+    if bad.size:
+        raise ValueError(
+            f"X contains NaN or infinity (first in row {bad[0]}): remove or impute them first."
+        )
     raise ValueError(
-        f"X contains NaN or infinity (first in row {row}): remove or impute those values first."
+        f"X is too large to square (first in row {doubtful[0]}, norm beyond 1e154): rescale the "
+        "features first."
     )

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import EPS
-from safesift.penalties import _norm
+from safesift.penalties import L2, _norm
 from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Region, TestSet, require_strong_convexity
+from safesift.regions.base import Region, RegionError, TestSet, require_strong_convexity
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.intercept import intercept_interval
 from safesift.regions.shape import Shape
@@ -164,7 +164,7 @@ class GuessedBall(BallRegion):
     """A ball of a guessed radius around the centre, over all coordinates: not certified.
 
     Check afterwards (`ScreeningResult.check`, `safesift.solve_and_repair`). A radius that
-    provably cannot contain the optimum raises `RegionError` as soon as a cut shows it.
+    provably cannot contain the optimum raises `RegionError`.
 
     Parameters
     ----------
@@ -183,7 +183,31 @@ class GuessedBall(BallRegion):
         return Ball(at.point, self.radius)
 
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+        nearest = distance_to_optimum(problem, at)
+        if nearest > self.radius:
+            raise RegionError(
+                f"radius={self.radius:.3g} cannot contain the optimum, which is at least "
+                f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
+            )
         shape = Shape.ball(len(at.point), self.radius, dense)
         label = f"guessed ball (radius {self.radius:.3g})"
         known = KnownPredictions(problem.design, at.pred)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
+
+
+def distance_to_optimum(problem: Problem, at: Evaluation) -> float:
+    """A lower bound on the distance from a point to every optimum, often 0.
+
+    From the norm that the penalty allows, and, where the objective is smooth with constant L,
+    from ‖∇P(x₀)‖ ≤ L‖x₀ − x*‖.
+    """
+    allowed = problem.penalty.norm_bound(_objective(problem, at), problem.alpha)
+    nearest = max(_norm(_penalised(problem, at)) * (1 - 1e-9) - allowed, 0.0)
+    if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.smoothness):
+        mean_square = float(problem.shares @ problem.design.row_norms**2)
+        smoothness = problem.loss.smoothness * mean_square + problem.alpha
+        if problem.Q is not None:
+            smoothness += float(np.trace(problem.Q))
+        steepness = _norm(at.subgradient) - problem.rounding(at).gradient
+        nearest = max(nearest, steepness / smoothness * (1 - 1e-9))
+    return nearest

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from safesift import progress
 from safesift.design.base import EPS
 from safesift.penalties import _norm
 from safesift.problem import Evaluation, Problem
@@ -77,6 +78,7 @@ class Ellipsoid(Region):
             if following is None:
                 break
             current, steps = following, steps + 1
+            progress.report("ellipsoid", steps, self.n_steps)
         certified = current.certified and self.subset is None
         name = f"ellipsoid ({steps} steps from the {current.name})"
         return replace(current, name=name, certified=certified)
@@ -120,8 +122,8 @@ def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | 
     image = shape.scale * (shape.factor.T @ coordinates)
     length, normal = _norm(image), _norm(cut.normal)
     size = shape.size
-    k = len(coordinates)
-    loosened = normal * (current.slack + 4.0 * (k + 8) * EPS * size) + rest * size
+    lost = 4.0 * (d + 8) * EPS * size  # by any product with B, in either form
+    loosened = normal * (current.slack + lost) + rest * size
     if not (math.isfinite(length) and length > loosened):
         return None
     # a hair less than 1, so that a point keeps a shape
@@ -138,6 +140,6 @@ def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | 
         current,
         center=center,
         shape=shape.squeezed(direction, along, across),
-        slack=current.slack + 8.0 * (k + 8) * EPS * size + 4.0 * EPS * _norm(center),
+        slack=current.slack + 2.0 * lost + 4.0 * EPS * _norm(center),
         known=None,
     )

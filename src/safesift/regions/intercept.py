@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from safesift.problem import Evaluation
     from safesift.regions.ball import Ball
 
-_MAX_TRIES = 12
+# shifts change by this factor; so many tries reach from the scale of the data to its extremes
+_FACTOR, _MAX_TRIES = 4.0, 30
 
 
 class UnboundedInterceptError(ValueError):
@@ -24,12 +26,14 @@ class UnboundedInterceptError(ValueError):
 def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[float, float]:
     """Bounds on the intercept of every optimum whose coefficients lie in a ball.
 
-    The mean loss is above its tangent at (x₀, c₀ + Δ) and at most P(x₀, c₀) at an optimum, since
-    R ≥ 0. With S the tangent's slope in c and u its slope in x this gives, for S > 0,
+    The objective is above its tangent at (x₀, c₀ + Δ) and at most P(x₀, c₀) at an optimum. With S
+    the tangent's slope in c and u its slope in x this gives, for S > 0,
 
-        c* ≤ c₀ + Δ + (P(x₀, c₀) − loss(x₀, c₀ + Δ) + ‖u‖·max‖x* − x₀‖) / S
+        c* ≤ c₀ + Δ + (P(x₀, c₀) − P(x₀, c₀ + Δ) + ‖u‖·max‖x* − x₀‖) / S
 
-    and the mirror image for S < 0. A few shifts Δ are tried, one pass over the data each.
+    and the mirror image for S < 0. The same holds for the mean loss alone on the right, since
+    R ≥ 0; that is better far from the optimum. A few shifts Δ are tried, a pass over the data
+    each.
 
     Raises
     ------
@@ -37,41 +41,63 @@ def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[fl
         If no tangent bounds the intercept, as with one class only.
     """
     coef, intercept = problem.split(at.point)
-    reach = ball.radius + _norm(ball.center - coef)
-    scale = float(problem.shares @ np.abs(at.pred - problem.y)) or 1.0
-    limit = at.value + problem.rounding(at).value
-    ends = []
-    for sign in (-1.0, 1.0):
-        best = math.inf
-        for doubling in range(_MAX_TRIES):
-            shift = sign * scale * 2.0**doubling
-            distance = _distance(problem, coef, intercept + shift, limit, reach, sign)
-            bound = abs(shift) + distance
-            if best < math.inf and bound >= best:
-                break
+    tangents = _Tangents(
+        problem=problem,
+        coef=coef,
+        intercept=intercept,
+        limit=at.value + problem.rounding(at).value,
+        reach=ball.radius + _norm(ball.center - coef),
+    )
+    scale = problem.unit + float(problem.shares @ np.abs(at.pred - problem.y))
+    return intercept - tangents.farthest(scale, -1.0), intercept + tangents.farthest(scale, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Tangents:
+    """Tangents of the objective above and below the intercept of a point."""
+
+    problem: Problem
+    coef: np.ndarray
+    intercept: float
+    limit: float
+    reach: float
+
+    def farthest(self, scale: float, sign: float) -> float:
+        """How far from the intercept, on the side of `sign`, an optimum may lie."""
+        best, shift, factor = self.bound(scale, sign), scale, 1.0 / _FACTOR
+        if math.isinf(best):
+            factor = _FACTOR
+        for _ in range(_MAX_TRIES):
+            shift *= factor
+            bound = self.bound(shift, sign)
+            if math.isfinite(best) and bound >= best:
+                return best
             best = min(best, bound)
-        if not math.isfinite(best):
-            raise UnboundedInterceptError(
-                "fit_intercept=True: the data do not bound the intercept (is there only one "
-                "class, or a loss that is flat on one side?); use fit_intercept=False."
-            )
-        ends.append(intercept + sign * best)
-    return ends[0], ends[1]
+        if math.isfinite(best):
+            return best
+        raise UnboundedInterceptError(
+            "fit_intercept=True: the data do not bound the intercept (is there only one class, or "
+            "a loss that is flat on one side?); use fit_intercept=False."
+        )
 
+    def bound(self, shift: float, sign: float) -> float:
+        """The bound from one tangent, infinite if it falls on the side of `sign`."""
+        problem = self.problem
+        at = problem.evaluate(problem.join(self.coef, self.intercept + sign * shift))
+        rounding = problem.rounding(at)
+        steepness = sign * at.subgradient[-1] - rounding.gradient
+        if not steepness > 0:
+            return math.inf
+        penalty = problem.penalty.value(self.coef)
+        loss_slope = at.loss_gradient + problem.q
+        if problem.folded is not None:
+            loss_slope = loss_slope + problem.folded.product(at.point)
+        rises = (
+            -at.value + at.subgradient_slack + self._tilt(at.subgradient, rounding.gradient),
+            -at.value + problem.alpha * penalty + self._tilt(loss_slope, rounding.gradient),
+        )
+        rise = self.limit + min(rises) + 2.0 * rounding.value + rounding.cut
+        return shift + max(rise, 0.0) / steepness * (1.0 + 1e-12)
 
-def _distance(
-    problem: Problem, coef: np.ndarray, intercept: float, limit: float, reach: float, sign: float
-) -> float:
-    """How far beyond `intercept`, in the direction of `sign`, an optimum may lie."""
-    there = problem.evaluate(problem.join(coef, intercept))
-    rounding = problem.rounding(there)
-    gradient = there.loss_gradient
-    mean_loss = there.value - problem.alpha * problem.penalty.value(coef)
-    if problem.folded is not None:
-        gradient = gradient + problem.folded.product(there.point) + problem.folded.q
-    steepness = sign * gradient[-1] - rounding.gradient
-    if steepness <= 0:
-        return math.inf
-    rise = limit - mean_loss + 2.0 * rounding.value + rounding.cut
-    rise += (_norm(gradient[:-1]) + rounding.gradient) * reach
-    return max(rise, 0.0) / steepness * (1.0 + 1e-12)
+    def _tilt(self, slope: np.ndarray, error: float) -> float:
+        return (_norm(slope[:-1]) + error) * self.reach

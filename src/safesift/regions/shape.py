@@ -58,7 +58,7 @@ class Shape:
     def ball(cls, dimension: int, radius: float, dense: bool) -> Shape:
         """E = radius²·I."""
         if dense:
-            return cls(dimension, 1.0, None, radius * np.eye(dimension))
+            return cls(dimension, 1.0, None, np.diag(np.full(dimension, radius)))
         return cls(dimension, radius, np.empty((dimension, 0)), np.empty((0, 0)))
 
     @classmethod
@@ -76,9 +76,10 @@ class Shape:
 
     @property
     def size(self) -> float:
-        """‖B‖_F on the basis, plus the scale outside: bounds ‖B‖₂."""
-        outside = 0.0 if self.is_dense else self.scale
-        return float(self.scale * np.linalg.norm(self.factor) + outside)
+        """‖B‖_F = √(trace E), which bounds ‖B‖₂; the same in both forms."""
+        inside = np.linalg.norm(self.factor)
+        outside = 0.0 if self.is_dense else np.sqrt(self.dimension - len(self.factor))
+        return float(self.scale * np.hypot(inside, outside))
 
     def low_rank(self) -> LowRank:
         """The paper's form σI − L D Lᵀ."""

@@ -1,0 +1,162 @@
+"""The laws can fail: each known mistake, patched in, makes one of them break.
+
+Every case names a mistake, patches it into the library, and runs a law over fixed recipes until it
+fails. A mistake that no recipe reveals fails the test.
+"""
+
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+import pytest
+
+from safesift import regions
+from safesift.problem import Problem
+from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
+from tests.laws import laws
+from tests.laws.problems import FAMILIES, Recipe
+from tests.laws.reference import NotSolvedError
+
+
+def fails(law, recipes, *arguments) -> bool:
+    """Whether the law fails for one of the recipes."""
+    for recipe in recipes:
+        try:
+            law(recipe, *arguments)
+        except NotSolvedError:
+            continue
+        except (AssertionError, regions.RegionError):
+            return True
+    return False
+
+
+def some(n=60, **fields):
+    fields = {"loss": "squared_hinge", "penalty": "l2"} | fields
+    return [Recipe(family=FAMILIES[seed % len(FAMILIES)], seed=seed, **fields) for seed in range(n)]
+
+
+TIGHT = [Recipe("hinge", "l2", family="tight", seed=seed) for seed in range(10)]
+
+
+def shrunk(whole, factor):
+    return whole._replace(radius=factor * whole.radius)
+
+
+def shrunken_balls(monkeypatch):
+    for region in (ball.GapBall, ball.GradientBall):
+        whole = region.ball
+        monkeypatch.setattr(region, "ball", lambda self, *a, f=whole: shrunk(f(self, *a), 0.9))
+
+
+@pytest.mark.parametrize("region", [regions.GapBall(), regions.GradientBall()], ids=repr)
+def test_radius_times_nine_tenths(monkeypatch, region):
+    assert not fails(laws.law_region_contains_optimum, TIGHT, region)
+    shrunken_balls(monkeypatch)
+    assert fails(laws.law_region_contains_optimum, TIGHT, region)
+
+
+def test_printed_gap_radius(monkeypatch):
+    """The paper's 2Δ/λ in place of √(2Δ/λ)."""
+    recipes = [Recipe("hinge", "l2", family="tight", seed=seed, single=True) for seed in range(20)]
+    whole = ball.GapBall.ball
+
+    def printed(self, *arguments):
+        right = whole(self, *arguments)
+        return shrunk(right, right.radius)
+
+    monkeypatch.setattr(ball.GapBall, "ball", printed)
+    assert fails(laws.law_region_contains_optimum, recipes, regions.GapBall())
+
+
+def test_printed_gamma(monkeypatch):
+    """The paper's closed form, with its factor ½ under the root: a feasible point beats it."""
+
+    def printed(widths, along, depth):
+        along = np.clip(along, -widths, widths)
+        q_width = np.sqrt((widths - along) * (widths + along))
+        return np.where(along <= 0, widths, q_width / np.sqrt(2.0))
+
+    assert not fails(laws.law_bounds_are_extrema, range(10), 0.0)
+    monkeypatch.setattr(ellipsoidal, "cap_height", printed)
+    assert fails(laws.law_bounds_are_extrema, range(10), 0.0)
+
+
+@pytest.mark.parametrize(
+    "region",
+    [regions.HalfSpaceCut(regions.GapBall()), regions.Ellipsoid(n_steps=5)],
+    ids=["half-space", "ellipsoid"],
+)
+def test_sign_flipped_in_the_cut(monkeypatch, region):
+    whole = cuts.CutMaker.__call__
+
+    def flipped(self, test_set):
+        cut = whole(self, test_set)
+        return replace(cut, normal=-cut.normal)
+
+    recipes = some()
+    assert not fails(laws.law_region_contains_optimum, recipes, region)
+    monkeypatch.setattr(cuts.CutMaker, "__call__", flipped)
+    assert fails(laws.law_region_contains_optimum, recipes, region)
+
+
+@pytest.mark.parametrize("region", [regions.GapBall(), regions.GradientBall()], ids=repr)
+def test_n_in_place_of_total_weight(monkeypatch, region):
+    recipes = some(weighted=True)
+    assert not fails(laws.law_region_contains_optimum, recipes, region)
+    wrong = cached_property(lambda self: self.weights / len(self.weights))
+    wrong.__set_name__(Problem, "shares")
+    monkeypatch.setattr(Problem, "shares", wrong)
+    assert fails(laws.law_region_contains_optimum, recipes, region)
+
+
+def test_missing_intercept_constraint(monkeypatch):
+    """Ignoring Σ s_i ν_i = 0 gives gaps that are too small, even negative."""
+    recipes = some(intercept=True)
+    assert not fails(laws.law_gap_bounds_suboptimality, recipes)
+    monkeypatch.setattr(Problem, "_cancel", lambda self, nu, gradient, point: (nu, gradient, point))
+    whole = Problem._ray
+
+    def unconstrained(self, conjugates, gradient, point, error, multiple):
+        gradient = np.append(gradient[:-1], 0.0)
+        return whole(self, conjugates, gradient, point, error, multiple)
+
+    monkeypatch.setattr(Problem, "_ray", unconstrained)
+    assert fails(laws.law_gap_bounds_suboptimality, recipes)
+
+
+def test_subset_cut_passed_off_as_certified(monkeypatch):
+    region = regions.Ellipsoid(n_steps=20, start="norm_ball", subset=0.3)
+    recipes = some(120)
+    assert not fails(laws.law_region_contains_optimum, recipes, region)
+    whole = ellipsoid.Ellipsoid.build
+    monkeypatch.setattr(
+        ellipsoid.Ellipsoid, "build", lambda self, *a: replace(whole(self, *a), certified=True)
+    )
+    assert fails(laws.law_region_contains_optimum, recipes, region)
+
+
+def test_guess_passed_off_as_certified(monkeypatch):
+    region = regions.GuessedBall(radius=1e-3)
+    recipes = some()
+    assert not fails(laws.law_region_contains_optimum, recipes, region)
+    whole = ball.GuessedBall.start
+    monkeypatch.setattr(
+        ball.GuessedBall,
+        "start",
+        lambda self, *a, **k: replace(whole(self, *a, **k), certified=True),
+    )
+    assert fails(laws.law_region_contains_optimum, recipes, region)
+
+
+def test_reduced_problem_with_its_own_divisor(monkeypatch):
+    """Dropping rows must not change the divisor W."""
+    recipes = some()
+    assert not fails(laws.law_reduced_solution_is_optimal, recipes)
+    whole = Problem.restrict
+
+    def renormalised(self, rows):
+        part = whole(self, rows)
+        return replace(part, divisor=max(float(part.weights.sum()), 1e-9))
+
+    monkeypatch.setattr(Problem, "restrict", renormalised)
+    assert fails(laws.law_reduced_solution_is_optimal, recipes)

@@ -1,0 +1,276 @@
+"""`screen` as a user meets it: the result, other solvers, check and repair, odd data."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, make_classification, make_regression
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
+
+import safesift as ss
+from safesift.problem import Problem
+from tests.laws.reference import dense_rows, optimum
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    return X / np.sqrt((X**2).sum(axis=1).mean()), y
+
+
+def linear_svc(X, y, C):
+    model = LinearSVC(
+        C=C, loss="squared_hinge", dual=False, fit_intercept=False, tol=1e-10, max_iter=10**5
+    )
+    return model.fit(X, y).coef_[0]
+
+
+def test_result_as_documented(cancer):
+    X, y = cancer
+    result = ss.screen(X, y, loss="squared_hinge", penalty="l2", alpha=1e-3)
+    n = len(y)
+    assert result.keep.shape == result.undecided.shape == (n,)
+    assert result.keep.dtype == result.undecided.dtype == bool
+    assert 0 < result.keep.sum() < 0.6 * n
+    assert (result.lower <= result.upper).all()
+    assert result.certified and 0 <= result.gap < 1e-6
+    assert result.alpha_kept == pytest.approx(1e-3 * n / result.keep.sum())
+    assert (result.score[~result.keep] < 0).all() and (result.score[result.keep] >= 0).all()
+    assert "gap ball" in result.region.describe()
+    assert "samples kept" in result.summary() and "proved" in result.summary()
+    reduced = result.reduced
+    assert isinstance(reduced, Problem) and reduced is result.reduced
+    assert reduced.Q.shape == (X.shape[1], X.shape[1])
+    np.testing.assert_array_equal(reduced.Q, reduced.Q.T)
+    assert reduced.q.shape == (X.shape[1],)
+    assert reduced.design.n_samples == result.undecided.sum()
+
+
+def test_same_model_from_linear_svc_on_the_kept_rows(cancer):
+    """C = 1/(2Wα) stays what it is when rows go: the divisor is the full problem's."""
+    X, y = cancer
+    alpha = 1e-3
+    C = 1 / (2 * len(y) * alpha)
+    result = ss.screen(X, y, alpha=alpha)
+    full, kept = linear_svc(X, y, C), linear_svc(X[result.keep], y[result.keep], C)
+    np.testing.assert_allclose(kept, full, atol=1e-6)
+    check = result.check(kept)
+    assert check.passed and check.gap < 1e-9
+
+
+def test_same_model_from_a_mean_normalised_solver(cancer):
+    """On the kept rows alone, alpha_kept gives the same optimum, and alpha another one."""
+    X, y = cancer
+    result = ss.screen(X, y, alpha=1e-3)
+    kept = ss.screen(X[result.keep], y[result.keep], alpha=result.alpha_kept)
+    naive = ss.screen(X[result.keep], y[result.keep], alpha=1e-3)
+    full = optimum(result.problem).point
+    np.testing.assert_allclose(optimum(kept.problem).point, full, rtol=1e-9)
+    assert np.linalg.norm(optimum(naive.problem).point - full) > 1e-2 * np.linalg.norm(full)
+
+
+def test_regression_with_linear_svr():
+    X, y = make_regression(300, 8, noise=5.0, random_state=0)
+    y = y / y.std()
+    loss = ss.losses.SquaredEpsilonInsensitive(epsilon=0.05)
+    result = ss.screen(X, y, loss=loss, alpha=1e-2)
+    assert 0 < (~result.keep).sum() < 300
+    C = 1 / (2 * len(y) * 1e-2)
+
+    def fit(rows):
+        model = LinearSVR(
+            epsilon=0.05, loss="squared_epsilon_insensitive", C=C, dual=False,
+            fit_intercept=False, tol=1e-10, max_iter=10**5,
+        )  # fmt: skip
+        return model.fit(X[rows], y[rows]).coef_
+
+    np.testing.assert_allclose(fit(result.keep), fit(np.ones(300, bool)), atol=1e-6)
+
+
+def test_hinge_folds_linear_pieces():
+    X, y = make_classification(400, 6, class_sep=0.8, flip_y=0.2, random_state=0)
+    result = ss.screen(X, y, loss="hinge", alpha=0.1)
+    folded = result.decisions.folded
+    assert folded.sum() > 50 and result.reduced.Q is None
+    assert np.linalg.norm(result.reduced.q) > 0
+    np.testing.assert_allclose(
+        optimum(result.reduced).point, optimum(result.problem).point, atol=1e-6
+    )
+
+
+def test_fold_rule_and_override():
+    X, y = make_classification(60, 40, flip_y=0.3, random_state=0)
+    always, never, auto = (
+        ss.screen(X, y, alpha=1.0, fold=fold) for fold in ("always", "never", "auto")
+    )
+    assert always.reduced.Q is not None and never.reduced.Q is None
+    assert never.undecided.sum() > always.undecided.sum()
+    n_quadratic = int((always.decisions.quadratic != 0).sum())
+    assert (auto.reduced.Q is not None) == (n_quadratic >= 40)
+    np.testing.assert_array_equal(always.keep, never.keep)
+
+
+def test_guess_is_not_certified_and_repair_finds_the_right_answer(cancer):
+    X, y = cancer
+    wrong = ss.regions.GuessedBall(radius=0.5)
+    start = np.random.default_rng(0).normal(size=X.shape[1]) * 0.2
+    result = ss.screen(X, y, alpha=1e-2, region=wrong, coef=start)
+    assert not result.certified and "NOT certified" in result.summary()
+    full = optimum(result.problem)
+    first = result.check(optimum(result.reduced).point)
+    assert not first.passed and first.violations.any()
+
+    def solve(problem):
+        return optimum(problem).point, 0.0
+
+    repaired = ss.solve_and_repair(result, solve)
+    assert repaired.n_rounds > 1 and repaired.check.passed
+    np.testing.assert_allclose(repaired.coef, full.point, atol=1e-9)
+    assert repaired.check.gap < 1e-10
+
+
+def test_repair_gives_up_folding_after_max_rounds(cancer):
+    X, y = cancer
+    start = np.random.default_rng(0).normal(size=X.shape[1]) * 0.2
+    guess = ss.regions.GuessedBall(radius=0.5)
+    result = ss.screen(X, y, alpha=1e-2, region=guess, coef=start)
+    repaired = ss.solve_and_repair(result, lambda p: (optimum(p).point, 0.0), max_rounds=1)
+    assert repaired.n_rounds == 2 and repaired.result.undecided.all()
+    np.testing.assert_allclose(repaired.coef, optimum(result.problem).point, atol=1e-9)
+
+
+def test_subset_cuts_are_not_certified(cancer):
+    X, y = cancer
+    region = ss.regions.Ellipsoid(n_steps=5, subset=0.1)
+    result = ss.screen(X, y, alpha=1e-2, region=region)
+    assert not result.certified
+
+
+def test_unpenalised_intercept_is_certified():
+    X, y = make_classification(
+        300, 4, n_informative=3, n_redundant=0, class_sep=3.0, random_state=0
+    )
+    result = ss.screen(X + 3.0, y, alpha=0.01, fit_intercept=True)
+    assert result.certified and (~result.keep).sum() > 50
+    assert result.reduced.Q.shape == (5, 5)
+    best = optimum(result.problem)
+    pred = dense_rows(result.problem) @ best.point
+    assert ((result.lower <= pred) & (pred <= result.upper)).all()
+    np.testing.assert_allclose(optimum(result.reduced).point, best.point, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "logistic"])
+def test_huge_and_tiny_scales(scale, loss):
+    """Scaling X by s and alpha by s² is the same problem: nothing wrong, nothing lost."""
+    X, y = make_classification(100, 4, random_state=1)
+    alpha = 0.1
+    plain = ss.screen(X, y, loss=loss, alpha=alpha, region="gap_ball")
+    if not 1e-300 < alpha * scale**2 < 1e300:
+        return
+    scaled = ss.screen(
+        X * scale, y, loss=loss, alpha=alpha * scale**2, region="gap_ball",
+        coef=plain.coef / scale,
+    )  # fmt: skip
+    np.testing.assert_allclose(scaled.lower, plain.lower, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(scaled.keep, plain.keep)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e150])
+@pytest.mark.parametrize("region", ["auto", "gap_ball", "gradient_ball", "ellipsoid"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "safe_logistic"])
+def test_extreme_scales_with_a_plain_alpha_drop_nothing_wrongly(scale, region, loss):
+    """Tiny rows all have margin 0 < 1 at the optimum: none may be dropped, whatever overflows."""
+    X, y = make_classification(60, 3, n_informative=2, n_redundant=0, random_state=1)
+    result = ss.screen(X * scale, y, loss=loss, alpha=1.0, region=region)
+    assert not np.isnan(result.lower).any() and not np.isnan(result.upper).any()
+    if scale < 1:
+        assert result.keep.all()
+
+
+def test_what_overflows_is_refused():
+    X, y = make_classification(60, 3, n_informative=2, n_redundant=0, random_state=1)
+    with pytest.raises(ValueError, match=r"X is too large to square .* rescale"):
+        ss.screen(X * 1e200, y)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_awkward_data(make):
+    """Constant columns, zero rows, duplicated rows, n < p."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 30))
+    X[:, 3], X[4], X[5] = 7.0, 0.0, X[6]
+    y = np.where(X[:, 0] > 0, "b", "a")
+    result = ss.screen(make(X), y, alpha=0.5)
+    best = optimum(result.problem)
+    pred = X @ best.point
+    assert ((result.lower <= pred + 1e-12) & (pred - 1e-12 <= result.upper)).all()
+    assert result.keep[4]
+    assert list(result.classes) == ["a", "b"]
+
+
+def test_one_sample_per_class():
+    result = ss.screen([[1.0], [-1.0]], ["yes", "no"], alpha=0.1)
+    assert result.keep.all()
+    far = ss.screen([[1.0], [-1.0], [50.0]], [1, 0, 1], alpha=0.01)
+    assert list(far.keep) == [True, True, False]
+
+
+def test_everything_can_be_dropped():
+    """With μ large enough the loss is flat at 0, and no sample is needed."""
+    X, y = make_classification(50, 3, n_informative=2, n_redundant=0, random_state=0)
+    loss = ss.losses.SafeLogistic(mu=5.0)
+    result = ss.screen(X, y, loss=loss, alpha=1.0)
+    assert not result.keep.any()
+    assert result.alpha_kept == np.inf and result.reduced.design.n_samples == 0
+    assert "0 of 50 samples kept" in result.summary()
+
+
+def test_zero_weight_rows_are_dropped_first():
+    X, y = make_classification(50, 3, n_informative=2, n_redundant=0, random_state=0)
+    weights = np.ones(50)
+    weights[:10] = 0.0
+    labels = y.astype(object)
+    labels[:10] = 7  # a third label that has no weight
+    result = ss.screen(X, labels, alpha=0.1, sample_weight=weights)
+    assert not result.keep[:10].any() and list(result.classes) == [0, 1]
+    assert "weightless" in result.summary()
+
+
+def test_float32_stays_float32(cancer):
+    X, y = cancer
+    single = X.astype(np.float32)
+    result = ss.screen(single, y, alpha=1e-3)
+    assert result.problem.design.data is single
+    assert result.reduced.design.data.dtype == np.float32
+    double = ss.screen(single.astype(np.float64), y, alpha=1e-3, coef=result.coef)
+    np.testing.assert_allclose(result.lower, double.lower, atol=1e-6)
+
+
+def test_a_given_coef_is_used_as_it_is(cancer):
+    X, y = cancer
+    coef = np.arange(X.shape[1], dtype=float)
+    np.testing.assert_array_equal(ss.screen(X, y, coef=coef).coef, coef)
+    np.testing.assert_array_equal(ss.screen(X, y, coef=coef[None, :]).coef, coef)
+    inside = ss.screen(X, y, coef=coef, penalty=ss.penalties.L2Ball(radius=3))
+    assert np.linalg.norm(inside.coef) == pytest.approx(3)
+
+
+def test_score_ranks_by_hardness(cancer):
+    X, y = cancer
+    for loss in ("squared_hinge", "logistic", "hinge"):
+        result = ss.screen(X, y, loss=loss, alpha=1e-2)
+        margin = result.problem.y * (X @ result.coef)
+        assert np.corrcoef(result.score, -margin)[0, 1] > 0.5
+
+
+def test_import_is_cheap():
+    """`import safesift` loads none of the extras, and scikit-learn only when it is needed."""
+    heavy = ("matplotlib", "rich", "click", "pyarrow", "pandas", "sklearn", "scipy")
+    code = f"import safesift, sys; print(*[name for name in {heavy} if name in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == []
