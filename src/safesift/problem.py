@@ -300,7 +300,7 @@ class Problem:
         error = self._dual_rounding(nu, point)
         if self.fit_intercept:
             rest = self._unbalanced(scaled, loss_gradient, point, multiple)
-            rise, moved = self._balance(scaled, terms, rest)
+            rise, moved = self._balance(scaled, terms, multiple * point, rest)
             conjugates, error = conjugates + rise, error + moved
         return self._ray(conjugates, loss_gradient, point, error, multiple)
 
@@ -313,20 +313,30 @@ class Problem:
             size += self.design.n_columns * self._folded_size(_norm(point))
         return abs(rest) + (self.design.sum_error + 8 * EPS) * size + UNDERFLOW
 
-    def _balance(self, nu: Array, conjugates: Array, rest: float) -> tuple[float, float]:
+    def _balance(
+        self, nu: Array, conjugates: Array, point: Array, rest: float
+    ) -> tuple[float, float]:
         """What it costs to make v vanish on the intercept's coordinate exactly.
 
-        It vanishes only up to a `rest`, which is rounding. Moving a single ν_j by up to
-        rest·W/s_j makes it exact: j is chosen to raise the conjugates least. Returned are that
-        rise and how far v moves.
+        It vanishes only up to a `rest`, which is rounding. Moving the folded part's point, or
+        shrinking all positive or all negative slopes by the factor 1 − rest/mass, makes it exact;
+        by convexity and f*(0) = 0 the conjugates then rise by at most rest/mass times their size.
+        Returned are bounds on that rise and on how far v moves.
         """
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = rest / self.shares
-            ends = [self.loss.conjugate(nu + sign * step, self.y) for sign in (-1.0, 1.0)]
-            rises = self.shares * (np.maximum(*ends) - conjugates)
-        rises = np.where((self.shares > 0) & ~np.isnan(rises), rises, math.inf)
-        best = int(np.argmin(rises + rest * self.design.row_norms))
-        return float(rises[best]), rest * float(self.design.row_norms[best])
+        if self.Q is not None and self.Q[-1, -1] > 0:
+            shift = rest / self.Q[-1, -1]
+            slope = abs(float(self.folded.product(point)[-1])) + 0.5 * rest
+            return slope * shift, shift * _norm(self.Q[-1])
+        rise = moved = 0.0
+        for side in (nu > 0, nu < 0):
+            mass = float(self.shares[side] @ np.abs(nu[side]))
+            if mass > 0:
+                shrink = min(rest / mass, 1.0)
+                shares = shrink * self.shares[side]
+                rise = max(rise, float(shares @ np.abs(conjugates[side])))
+                load = np.abs(nu[side]) * self.design.row_norms[side]
+                moved = max(moved, float(shares @ load))
+        return rise, moved
 
     def _ray(
         self, conjugates: float, loss_gradient: Array, point: Array, error: float, multiple: float

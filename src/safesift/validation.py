@@ -116,6 +116,10 @@ def _n_rows(X: Any) -> int:
         raise ValueError(
             f"X must have 2 dimensions, got {len(shape)}: reshape it to (n_samples, n_features)."
         )
+    if 0 in shape:
+        raise ValueError(
+            f"X is empty (shape {shape[0]} × {shape[1]}): pass at least one sample and one feature."
+        )
     return shape[0]
 
 

@@ -20,11 +20,12 @@ from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
 from safesift.regions.shape import Shape
 from tests.laws.problems import Recipe, arrays, build, rough_point
 from tests.laws.reference import (
-    NotSolvedError,
     Optimum,
     dense_rows,
+    least_value_within,
     objective,
     optimum,
+    solve,
     some_optima,
 )
 
@@ -37,9 +38,6 @@ def setting(recipe: Recipe) -> tuple[Problem, Optimum, Evaluation]:
     """A problem, its optimum, and an evaluation at a rough centre."""
     problem = build(recipe)
     best = optimum(problem)
-    if best.accuracy > 1e-7 and recipe.family in ("collinear", "duplicates"):
-        # along a nearly flat direction a conic solver's point is worth less than its value
-        best = replace(best, accuracy=1e-3)
     return problem, best, problem.evaluate(rough_point(problem, recipe, best.point))
 
 
@@ -75,6 +73,11 @@ def law_region_contains_optimum(recipe: Recipe, region: Region) -> None:
     region.validate(problem)
     test_set = region.build(problem, at)
     if not test_set.certified:
+        return
+    if best.accuracy > 1e-7 and recipe.family in ("collinear", "duplicates"):
+        # along a flat direction a conic solver's point says little: compare values instead
+        least = least_value_within(problem, members(test_set))
+        assert least <= best.value + 1e-8 * (1.0 + abs(best.value))
         return
     assert_contains(test_set, best.point, best.accuracy, repr(recipe))
     lower, upper = test_set.bounds(problem.design)
@@ -182,9 +185,7 @@ def extremum(test_set, row):
     if test_set.cut is not None:
         constraints.append((test_set.cut.normal @ root) @ u <= -test_set.cut.depth + 1e-12)
     program = cp.Problem(cp.Maximize((row @ root) @ u), constraints)
-    program.solve(solver=cp.CLARABEL)
-    if program.status != cp.OPTIMAL:
-        raise NotSolvedError
+    solve(program)
     return float(row @ test_set.center + program.value)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from safesift import losses, penalties
 from safesift.problem import Problem
+from safesift.regions import EllipsoidalSet
 
 
 class NotSolvedError(Exception):
@@ -110,6 +111,31 @@ def some_optima(problem: Problem, best: Optimum, directions: np.ndarray) -> list
     ]
 
 
+def least_value_within(problem: Problem, sets: list[EllipsoidalSet]) -> float:
+    """The least value of the objective over an intersection of ellipsoids."""
+    program, constraints = Program(problem), []
+    for member in sets:
+        eigenvalues, vectors = np.linalg.eigh(member.shape.matrix())
+        root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+        u, e = cp.Variable(len(root)), cp.Variable(len(root))
+        constraints += [cp.norm2(u) <= 1, cp.norm2(e) <= member.slack]
+        constraints += [program.x == member.center + root @ u + e]
+    program.minimise(program.value, *constraints)
+    return objective(problem, program.point)
+
+
+def solve(program: cp.Problem) -> None:
+    """Solve tightly, or less tightly, or raise NotSolvedError."""
+    for tolerance in (1e-11, 1e-9):
+        options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
+        with suppress(cp.SolverError), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # "may be inaccurate": the status says so too
+            program.solve(solver=cp.CLARABEL, **options)
+        if program.status == cp.OPTIMAL:
+            return
+    raise NotSolvedError
+
+
 class Program:
     """A problem as a conic program, from the definitions of loss and penalty."""
 
@@ -125,15 +151,8 @@ class Program:
         self.value = value
 
     def minimise(self, target: cp.Expression, *constraints: cp.Constraint) -> Program:
-        program = cp.Problem(cp.Minimize(target), [*self._constraints, *constraints])
-        for tolerance in (1e-11, 1e-9):
-            options = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
-            with suppress(cp.SolverError), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # "may be inaccurate": the status says so too
-                program.solve(solver=cp.CLARABEL, **options)
-            if program.status == cp.OPTIMAL:
-                return self
-        raise NotSolvedError
+        solve(cp.Problem(cp.Minimize(target), [*self._constraints, *constraints]))
+        return self
 
     @property
     def point(self) -> np.ndarray:

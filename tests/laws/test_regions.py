@@ -1,10 +1,12 @@
 """Every region contains every optimum, and its bounds are the true extrema over it."""
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from safesift import regions
+from safesift.design import DenseDesign
 from tests.laws import laws
 from tests.laws.problems import recipes
 from tests.laws.reference import NotSolvedError
@@ -85,6 +87,19 @@ def test_solution_for_edited_data(recipe):
     decided(laws.law_edited_data, recipe)
 
 
-@given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([None, -0.5, 0.0, 0.3, 0.9, 1.0]))
+@given(seed=st.integers(0, 2**32 - 1), depth=st.sampled_from([None, -0.5, 0.0, 0.3, 0.9, 0.99]))
 def test_bounds_are_the_extrema_over_the_set(seed, depth):
     decided(laws.law_bounds_are_extrema, seed, depth)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_cut_of_depth_one_leaves_a_point(seed):
+    rng = np.random.default_rng(seed)
+    test_set = laws.random_set(rng, int(rng.integers(1, 6)), 1.0)
+    image = test_set.shape.transpose_product(test_set.cut.normal)
+    point = test_set.center - test_set.shape.product(image / np.linalg.norm(image))
+    rows = rng.normal(size=(4, len(point)))
+    lower, upper = test_set.bounds(DenseDesign(rows))
+    np.testing.assert_allclose(lower, rows @ point, atol=1e-5)
+    np.testing.assert_allclose(upper, rows @ point, atol=1e-5)
+    assert (lower <= rows @ point).all() and (rows @ point <= upper).all()

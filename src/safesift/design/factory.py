@@ -22,13 +22,7 @@ def as_design(X: Any, intercept: bool = False) -> Design:
     intercept : bool, default=False
         Append a column of ones (which is not stored).
     """
-    design = _sparse(X, intercept) if sparse.issparse(X) else _dense(X, intercept)
-    if design.n_samples == 0 or design.n_features == 0:
-        raise ValueError(
-            f"X is empty (shape {design.n_samples} × {design.n_features}): "
-            "pass at least one sample and one feature."
-        )
-    return design
+    return _sparse(X, intercept) if sparse.issparse(X) else _dense(X, intercept)
 
 
 def _sparse(X: Any, intercept: bool) -> SparseDesign:

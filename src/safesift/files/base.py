@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Self
+from typing import IO, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,7 +68,7 @@ class Table(ABC):
         """Read a file; ValueError says in one sentence what is wrong with it."""
 
     @abstractmethod
-    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         """Write the rows where `keep` is True."""
 
     @property

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
@@ -15,7 +15,7 @@ from pyarrow import csv as arrow_csv
 from safesift.files.base import Columns, Mask, Table
 from safesift.files.roles import assign
 from safesift.files.samples import collect
-from safesift.files.streams import open_read, reading
+from safesift.files.streams import copy_rows, open_read, reading
 
 _BLOCK_BYTES = 2**23
 
@@ -34,19 +34,9 @@ class CsvTable(Table):
             with _batches(path, roles.used) as batches:
                 return cls(path, *collect(batches, roles, columns.numeric_target))
 
-    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with reading(self.path, self.format_name, csv.Error):
-            records = _records(self.path)
-            stream.write(next(records))
-            n_records = 0
-            for n_records, record in enumerate(records, start=1):
-                if n_records <= len(keep) and keep[n_records - 1]:
-                    stream.write(record)
-        if n_records != len(keep):
-            raise ValueError(
-                f"{self.path} had {len(keep)} rows and now has {n_records}: was it changed, or are "
-                "its quotes unbalanced?"
-            )
+            copy_rows(_records(self.path), keep, stream)
 
 
 @contextmanager
@@ -71,8 +61,8 @@ def _header(path: Path) -> list[str]:
         return batches.schema.names
 
 
-def _records(path: Path) -> Iterator[bytes]:
-    """The raw bytes of the header and of every record, empty lines left out.
+def _records(path: Path) -> Iterator[tuple[bool, bytes]]:
+    """The raw bytes of every record, and whether it is a row: not the header, nor an empty line.
 
     The csv module takes from its source exactly the lines of the record it returns, so these are
     the bytes of the record, however its cells are quoted. Latin-1 gives every byte a character.
@@ -84,8 +74,9 @@ def _records(path: Path) -> Iterator[bytes]:
             taken.append(line)
             yield line
 
+    in_header = True
     with io.TextIOWrapper(open_read(path), encoding="latin-1", newline="") as text:
         for cells in csv.reader(lines(text)):
-            if cells:
-                yield "".join(taken).encode("latin-1")
+            yield bool(cells) and not in_header, "".join(taken).encode("latin-1")
+            in_header &= not cells
             taken.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 import numpy as np
 from numpy.lib import format as npy
@@ -36,7 +36,7 @@ class NpzTable(Table):
             raise ValueError(f"{path}: the arrays must have one entry per sample, got {shapes}.")
         return cls(path, *found)
 
-    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (
             np.load(self.path) as arrays,
             zipfile.ZipFile(stream, "w", _compression(self.path)) as archive,
@@ -51,9 +51,12 @@ class NpzTable(Table):
 
 def _load(arrays: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
     try:
-        return arrays[name]
+        array = arrays[name]
     except ValueError as error:
         raise ValueError(f"The array {name!r} cannot be read: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"The member {name!r} of the archive is not an array.")
+    return array
 
 
 def _compression(path: Path) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import IO, Self
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -27,7 +27,7 @@ class ParquetTable(Table):
             batches = file.iter_batches(columns=list(roles.used))
             return cls(path, *collect(batches, roles, columns.numeric_target))
 
-    def _write(self, keep: Mask, stream: BinaryIO) -> None:
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (
             parquet.ParquetFile(self.path) as file,
             parquet.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer,

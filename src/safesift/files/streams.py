@@ -7,30 +7,33 @@ import gzip
 import os
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 # extension -> how to open; both work on a path or on an open binary file
-COMPRESSIONS = {".gz": gzip.open, ".bz2": bz2.open}
+COMPRESSIONS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 
 
-def open_compressed(file: Path | BinaryIO, mode: str, name: str) -> BinaryIO:
+def open_compressed(file: Path | IO[bytes], mode: str, name: str) -> IO[bytes]:
     """Open `file` through the compression that the extension of `name` stands for."""
-    opener = COMPRESSIONS.get(Path(name).suffix.lower())
-    if opener is not None:
-        return opener(file, mode)
+    suffix = Path(name).suffix.lower()
+    if suffix in COMPRESSIONS:
+        return COMPRESSIONS[suffix](file, mode)
     return open(file, mode) if isinstance(file, Path) else file
 
 
-def open_read(path: Path) -> BinaryIO:
+def open_read(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed."""
     return open_compressed(path, "rb", path.name)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A binary stream whose content becomes the file only if the block ends well.
 
     It is written next to the file under another name and moved there in one step, so that a
@@ -39,11 +42,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     path = path.resolve()
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(part, "xb") as raw:
-            stream = open_compressed(raw, "wb", path.name)
+        with open(part, "xb") as raw, open_compressed(raw, "wb", path.name) as stream:
             yield stream
-            # a compressed stream has an end to write; it leaves `raw` open
-            stream.close()
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
@@ -54,6 +54,30 @@ def reading(path: Path, what: str, *broken: type[Exception]) -> Iterator[None]:
     """Turn the many ways in which a file can be broken into one sentence."""
     try:
         yield
-    except (zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, *broken) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "it ends too early"
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, *broken) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's own, and not a decompressor's
+        reason = str(error).strip().partition("\n")[0] or "it ends too early"
         raise ValueError(f"{path} cannot be read as {what}: {reason}") from error
+
+
+def copy_rows(
+    records: Iterable[tuple[bool, bytes]], keep: NDArray[np.bool_], stream: IO[bytes]
+) -> None:
+    """Copy the rows where `keep` is True, and all that is not a row, byte by byte.
+
+    Parameters
+    ----------
+    records : iterable of (bool, bytes)
+        Whether it is a row, and its bytes.
+    """
+    row = 0
+    for is_row, raw in records:
+        if not is_row or (row < len(keep) and keep[row]):
+            stream.write(raw)
+        row += is_row
+    if row != len(keep):
+        raise ValueError(
+            f"The file had {len(keep)} rows when read and has {row} when copied: was it changed "
+            "meanwhile, or are its quotes unbalanced?"
+        )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, Self
-
-from sklearn.datasets import load_svmlight_file
+from typing import IO, Self
 
 from safesift.files.base import Columns, Mask, Table, refuse_names
-from safesift.files.streams import open_read, reading
+from safesift.files.streams import copy_rows, open_read, reading
 
 
 class SvmlightTable(Table):
@@ -20,15 +18,18 @@ class SvmlightTable(Table):
 
     @classmethod
     def read(cls, path: Path, columns: Columns) -> Self:
+        # slow to import, and no other format needs it
+        from sklearn.datasets import load_svmlight_file
+
         refuse_names(columns, cls.format_name, "target", "features", "ignore", "weights")
         with reading(path, cls.format_name, ValueError), open_read(path) as stream:
             X, y = load_svmlight_file(stream)
         return cls(path, X, y)
 
-    def _write(self, keep: Mask, stream: BinaryIO) -> None:
-        copied = iter(keep.tolist())
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with open_read(self.path) as lines:
-            for line in lines:
-                is_sample = bool(line.partition(b"#")[0].strip())
-                if not is_sample or next(copied):
-                    stream.write(line)
+            copy_rows(((_is_sample(line), line) for line in lines), keep, stream)
+
+
+def _is_sample(line: bytes) -> bool:
+    return bool(line.partition(b"#")[0].strip())

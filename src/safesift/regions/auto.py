@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import GapBall, GradientBall
+from safesift.regions.ball import GapBall, GradientBall, NormBall
 from safesift.regions.base import Everything, Intersection, Region, TestSet
 from safesift.regions.ellipsoid import Ellipsoid
 from safesift.regions.intercept import UnboundedInterceptError
@@ -21,21 +20,20 @@ _STEPS_PER_DIMENSION = 10
 class Auto(Region):
     """The best bound per row of all regions that apply, within a fixed budget.
 
-    With strong convexity in all coordinates: gap ball and gradient ball, together less than three
-    passes over the data beyond the evaluation at the centre. In dimension 10 or less, the
-    ellipsoid method too, with 10 steps per dimension, a pass each. Where nothing applies, nothing
-    is decided.
+    With strong convexity the gap ball, and without an intercept the gradient ball: together less
+    than three passes over the data beyond the evaluation at the centre, and a few more to bound an
+    intercept. Without strong convexity the norm ball. In dimension 10 or less, the ellipsoid method
+    too, with 10 steps per dimension, a pass each.
     """
 
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        regions: list[Region] = []
+        regions: list[Region] = [GapBall() if problem.strong_convexity > 0 else NormBall()]
         if problem.strong_convexity > 0 and not problem.fit_intercept:
-            regions += [GapBall(), GradientBall()]
+            regions.append(GradientBall())
         dimension = problem.design.n_columns
         if dimension <= _LOW_DIMENSION:
             regions.append(Ellipsoid(n_steps=_STEPS_PER_DIMENSION * dimension))
-        sets = []
-        for region in regions:
-            with suppress(UnboundedInterceptError):
-                sets.append(region.build(problem, at))
-        return Intersection(tuple(sets)) if sets else Everything()
+        try:
+            return Intersection(tuple(region.build(problem, at) for region in regions))
+        except UnboundedInterceptError:
+            return Everything()

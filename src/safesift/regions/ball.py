@@ -18,11 +18,19 @@ from safesift.design.base import EPS
 from safesift.penalties import L2, _norm
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Region, RegionError, TestSet, require_strong_convexity
-from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
+from safesift.regions.ellipsoidal import (
+    BallTimesInterval,
+    EllipsoidalSet,
+    KnownPredictions,
+)
 from safesift.regions.intercept import intercept_interval
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
+
+
+# rounds a radius upwards
+_UP = 1.0 + 8 * EPS
 
 
 class Ball(NamedTuple):
@@ -53,13 +61,17 @@ class BallRegion(Region):
         self.validate(problem)
 
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        return self.start(problem, at, dense=False)
+        if not problem.fit_intercept:
+            return self.start(problem, at, dense=False)
+        ball = self.ball(problem, at)
+        interval = intercept_interval(problem, at, ball)
+        label = self._label(ball.radius)
+        return BallTimesInterval(*ball, interval, name=label, certified=self.certified)
 
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
-        """The set, in the dense or in the low-rank form."""
+        """The set as an ellipsoid, in the dense or in the low-rank form."""
         center, radius = self.ball(problem, at)
-        radius *= 1.0 + 8 * EPS
-        label = f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
+        label = self._label(radius)
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
             known = KnownPredictions(problem.design, at.pred) if center is at.point else None
@@ -73,6 +85,9 @@ class BallRegion(Region):
         point = np.append(center, 0.5 * (low + high))
         slack = 4 * EPS * (_norm(point) + shape.size)
         return EllipsoidalSet(point, shape, slack, name=label, certified=self.certified)
+
+    def _label(self, radius: float) -> str:
+        return f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
 
 
 def _penalised(problem: Problem, at: Evaluation) -> Array:
@@ -102,7 +117,7 @@ class GapBall(BallRegion):
         require_strong_convexity(self.name, problem, intercept_allowed=True)
 
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = math.sqrt(2.0 * problem.gap(at) / problem.strong_convexity)
+        radius = math.sqrt(2.0 * problem.gap(at) / problem.strong_convexity) * _UP
         return Ball(_penalised(problem, at), radius)
 
 
@@ -116,7 +131,7 @@ class ObjectiveBall(BallRegion):
         require_strong_convexity(self.name, problem, intercept_allowed=True)
 
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = math.sqrt(2.0 * _objective(problem, at) / problem.strong_convexity)
+        radius = math.sqrt(2.0 * _objective(problem, at) / problem.strong_convexity) * _UP
         return Ball(_penalised(problem, at), radius)
 
 
@@ -131,7 +146,7 @@ class NormBall(BallRegion):
     name = "norm_ball"
 
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = problem.penalty.norm_bound(_objective(problem, at), problem.alpha)
+        radius = problem.penalty.norm_bound(_objective(problem, at), problem.alpha) * _UP
         return Ball(np.zeros(problem.design.n_features), radius)
 
 
@@ -155,7 +170,7 @@ class GradientBall(BallRegion):
         half = 0.5 * (_norm(g) + rounding.gradient) / kappa
         excess = (rounding.cut + at.subgradient_slack) / kappa
         moved = 0.5 * rounding.gradient / kappa + 4 * EPS * (_norm(at.point) + half)
-        radius = math.sqrt(half * half + excess) + moved
+        radius = (math.sqrt(half * half + excess) + moved) * _UP
         return Ball(at.point - (0.5 / kappa) * g, radius)
 
 
@@ -182,6 +197,9 @@ class GuessedBall(BallRegion):
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
         return Ball(at.point, self.radius)
 
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        return self.start(problem, at, dense=False)
+
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
         nearest = distance_to_optimum(problem, at)
         if nearest > self.radius:
@@ -190,8 +208,8 @@ class GuessedBall(BallRegion):
                 f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
             )
         shape = Shape.ball(len(at.point), self.radius, dense)
-        label = f"guessed ball (radius {self.radius:.3g})"
         known = KnownPredictions(problem.design, at.pred)
+        label = self._label(self.radius)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
 
 

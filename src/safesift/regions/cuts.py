@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Evaluation, Problem
+from safesift.regions.ball import BallRegion
 from safesift.regions.base import Region, TestSet
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
 
@@ -77,7 +78,7 @@ class HalfSpaceCut(Region):
         self.region.validate(problem)
 
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        whole = self.region.build(problem, at)
+        whole = self._whole(problem, at)
         if not isinstance(whole, EllipsoidalSet):
             raise ValueError(
                 f"region={self!r}: {whole.describe()} is not an ellipsoid, so it has no centre to "
@@ -86,6 +87,12 @@ class HalfSpaceCut(Region):
         cut = replace(whole, cut=CutMaker(problem, at, self.depth)(whole))
         cut.cut_depth()  # an empty intersection is an error here, not when bounds are asked for
         return cut
+
+    def _whole(self, problem: Problem, at: Evaluation) -> TestSet:
+        # with an intercept a ball is a product set: cut the ellipsoid around it
+        if isinstance(self.region, BallRegion):
+            return self.region.start(problem, at, dense=False)
+        return self.region.build(problem, at)
 
 
 def _check_depth(depth: str) -> None:

@@ -112,6 +112,41 @@ class EllipsoidalSet(TestSet):
         return f"{self.name}{cut}"
 
 
+@dataclass(frozen=True, eq=False)
+class BallTimesInterval(TestSet):
+    """{ (x, c) : ‖x − center‖ ≤ radius, low ≤ c ≤ high }: a ball, and an interval for c.
+
+    Where no ellipsoid is needed the product is smaller than the ellipsoid around it.
+    """
+
+    center: Array
+    radius: float
+    interval: tuple[float, float]
+    name: str = "ball"
+    certified: bool = True
+
+    def bounds(self, design: Design) -> Bounds:
+        low, high = self.interval
+        point = np.append(self.center, 0.5 * (low + high))
+        with np.errstate(over="ignore", invalid="ignore"):
+            pred, norms = design.matvec(point), design.row_norms
+            last = self._last_column(design)
+            # the row without its last entry, rounded upwards
+            features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
+            reach = self.radius * features + 0.5 * (high - low) * np.abs(last)
+            error = design.dot_error * _norm(point) * norms + 4 * EPS * (np.abs(pred) + reach)
+            return clean(Bounds(pred - (reach + error), pred + (reach + error)))
+
+    def _last_column(self, design: Design) -> Array:
+        if design.intercept:
+            return np.ones(design.n_samples)
+        return design.matvec(np.append(np.zeros_like(self.center), 1.0))
+
+    def describe(self) -> str:
+        low, high = self.interval
+        return f"{self.name}, intercept in [{low:.3g}, {high:.3g}]"
+
+
 def relative_depth(depth: float, length: float, name: str) -> float:
     """depth / length, at most 1; clearly above 1 the cut misses the set."""
     theta = depth / length

@@ -1,0 +1,31 @@
+"""Hypothesis profiles, and the folder of real data."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Solving a reference problem takes as long as it takes: no deadline, and no complaint about it.
+_PATIENT = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+
+settings.register_profile("default", max_examples=60, derandomize=True, **_PATIENT)
+settings.register_profile("soak", max_examples=3000, print_blob=True, **_PATIENT)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The folder of real data sets; tests that need it are skipped where there is none."""
+    named = os.environ.get("SAFESIFT_DATA")
+    if not named:
+        pytest.skip(
+            "SAFESIFT_DATA is not set: download the data sets (MNIST, covtype, a9a, ... from "
+            "OpenML or the LIBSVM site) into a folder and set SAFESIFT_DATA to it"
+        )
+    folder = Path(named)
+    if not folder.is_dir():
+        pytest.skip(f"SAFESIFT_DATA={named} is not a folder: set it to where the data sets are")
+    return folder

@@ -1,0 +1,436 @@
+"""Laws of every kind of matrix: the products are NumPy's, within the errors that are claimed.
+
+The claimed bounds are checked against exact arithmetic, on plain and on cancelling data.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from contextlib import contextmanager
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import sparse
+
+from safesift.design import DenseDesign, SparseDesign, as_design
+from safesift.design import dense as dense_module
+from safesift.design import sparse as sparse_module
+from safesift.design.base import UNDERFLOW
+from safesift.validation import make_problem
+from tests.laws import exact
+from tests.laws.strategies import entries, examples, extremes, numbers
+
+EPS = Fraction(float(np.finfo(float).eps))
+
+# --- storages: the same numbers, held in every way ----------------------------------------------
+
+
+def _with_duplicates(X):
+    """COO in which every entry is stored as two halves, in no order."""
+    rows, columns = np.nonzero(X)
+    order = np.random.default_rng(0).permutation(2 * len(rows))
+    halves = np.tile(X[rows, columns] / 2, 2)[order]
+    places = np.tile(rows, 2)[order], np.tile(columns, 2)[order]
+    return sparse.coo_array((halves, places), shape=X.shape)
+
+
+def _unsorted(X):
+    """CSR with the entries of every row in reverse order."""
+    matrix = sparse.csr_array(X)
+    for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
+        matrix.indices[start:stop] = matrix.indices[start:stop][::-1].copy()
+        matrix.data[start:stop] = matrix.data[start:stop][::-1].copy()
+    matrix.has_sorted_indices = matrix.has_canonical_format = False
+    return matrix
+
+
+def _long_indices(X):
+    matrix = sparse.csr_array(X)
+    matrix.indices, matrix.indptr = matrix.indices.astype("int64"), matrix.indptr.astype("int64")
+    return matrix
+
+
+def _explicit_zeros(X):
+    """CSR in which zeros are stored too."""
+    n, p = X.shape
+    indices = np.tile(np.arange(p), n)
+    return sparse.csr_array((X.ravel().copy(), indices, np.arange(0, n * p + 1, p)), shape=X.shape)
+
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
+    "reversed": lambda X: X[::-1][::-1],
+    "read-only": lambda X: _read_only(X),
+    "csr array": sparse.csr_array,
+    "csr matrix": sparse.csr_matrix,
+    "csr, 64 bit": _long_indices,
+    "csr, unsorted": _unsorted,
+    "csr, zeros": _explicit_zeros,
+    "csc": sparse.csc_array,
+    "coo": sparse.coo_array,
+    "coo, duplicates": _with_duplicates,
+    "lil": sparse.lil_array,
+}
+every_storage = pytest.mark.parametrize("storage", STORAGES)
+DTYPES = ["float64", "float32", "float16", "int8", "int32", "int64", "uint8", "bool"]
+
+
+def _read_only(X):
+    X = X.copy()
+    X.setflags(write=False)
+    return X
+
+
+@st.composite
+def designs(draw, storage, elements=entries, min_rows=1, max_rows=8, dtype=None):
+    """A design, the numbers in it (ones included), and a number of rows per block."""
+    n, p = draw(st.integers(min_rows, max_rows)), draw(st.integers(1, 4))
+    X = draw(hnp.arrays(np.float64, (n, p), elements=elements))
+    X[:, draw(hnp.arrays(bool, p))] = 0.0
+    if draw(st.booleans()):
+        X[draw(st.integers(0, n - 1))] = 0.0
+    X = X.astype(dtype or draw(st.sampled_from(["float64", "float32"])))
+    intercept = draw(st.booleans())
+    rows = np.column_stack([X, np.ones(n)]) if intercept else X
+    return as_design(STORAGES[storage](X), intercept), rows.astype(np.float64)
+
+
+every_blocking = pytest.mark.parametrize("block_rows", [2, 1000], ids=["small blocks", "one block"])
+
+
+@contextmanager
+def blocks_of(block_rows):
+    """Blocks of so many rows, whatever the matrix."""
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (DenseDesign, SparseDesign):
+            patch.setattr(kind, "block_rows", property(lambda self: block_rows))
+        yield
+
+
+# --- products against NumPy ---------------------------------------------------------------------
+
+
+@every_blocking
+@every_storage
+@examples(0.25)
+@given(data=st.data())
+def test_operations_are_numpy(storage, block_rows, data):
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage))
+        n, d = rows.shape
+        assert (design.n_samples, design.n_columns) == (n, d)
+        x = data.draw(hnp.arrays(np.float64, d, elements=numbers))
+        u = data.draw(hnp.arrays(np.float64, n, elements=numbers))
+        np.testing.assert_allclose(design.matvec(x), rows @ x, **room(rows, x))
+        np.testing.assert_allclose(design.rmatvec(u), rows.T @ u, **room(rows.T, u))
+        x2, u2 = np.column_stack([x, x[::-1], x * 0]), np.column_stack([u, u[::-1]])
+        np.testing.assert_allclose(design.matvec(x2), rows @ x2, **room(rows, x2))
+        np.testing.assert_allclose(design.rmatvec(u2), rows.T @ u2, **room(rows.T, u2))
+        weights = np.abs(u)
+        np.testing.assert_allclose(
+            design.gram(weights), (rows.T * weights) @ rows, **room(rows.T * weights, rows)
+        )
+        scale = np.array([0.5, -1.0, 2.0])
+        np.testing.assert_allclose(
+            design.projected_sq(x2, scale),
+            (rows @ x2) ** 2 @ scale,
+            **room((np.abs(rows) @ np.abs(x2)) ** 2, scale),
+        )
+        np.testing.assert_allclose(design.row_norms, np.linalg.norm(rows, axis=1), rtol=1e-13)
+
+
+def room(left, right):
+    """Tolerances that cover cancellation."""
+    size = np.abs(left) @ np.abs(right)
+    return {"rtol": 1e-13, "atol": 1e-14 * max(float(np.max(size, initial=0.0)), 1e-290)}
+
+
+@every_blocking
+@every_storage
+@examples(0.25)
+@given(data=st.data())
+def test_pass_through_is_both_products(storage, block_rows, data):
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage))
+        x = data.draw(hnp.arrays(np.float64, rows.shape[1], elements=numbers))
+        seen = np.zeros(len(rows), dtype=int)
+
+        def dual(pred, where):
+            seen[where] += 1
+            return np.cos(pred) + np.arange(len(rows))[where]
+
+        pred, gradient = design.pass_through(x, dual)
+        np.testing.assert_array_equal(pred, design.matvec(x))
+        expected = np.cos(pred) + np.arange(len(rows))
+        np.testing.assert_allclose(gradient, rows.T @ expected, **room(rows.T, expected))
+        assert (seen == 1).all()
+
+
+@every_blocking
+@every_storage
+@examples(0.25)
+@given(data=st.data())
+def test_gram_is_symmetric_and_positive(storage, block_rows, data):
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage))
+        weights = data.draw(hnp.arrays(np.float64, len(rows), elements=st.floats(0, 5)))
+        gram = design.gram(weights)
+        np.testing.assert_array_equal(gram, gram.T)
+        assert np.linalg.eigvalsh(gram).min() >= -1e-13 * max(np.trace(gram), 1e-290)
+        assert not design.gram(np.zeros(len(rows))).any()
+
+
+@every_blocking
+@every_storage
+@examples(0.25)
+@given(data=st.data())
+def test_take_selects_rows(storage, block_rows, data):
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage))
+        mask = data.draw(hnp.arrays(bool, len(rows)))
+        order = np.array(data.draw(st.permutations(range(len(rows)))))
+        eye = np.eye(design.n_columns)
+        for chosen in (mask, order, order[:1], np.flatnonzero(mask)):
+            part = design.take(chosen)
+            assert part.data.dtype == design.data.dtype
+            np.testing.assert_array_equal(part.matvec(eye), rows[chosen])
+            np.testing.assert_allclose(part.row_norms, design.row_norms[chosen], rtol=1e-14)
+
+
+@every_blocking
+@every_storage
+def test_no_rows_at_all(storage, block_rows):
+    with blocks_of(block_rows):
+        design = as_design(STORAGES[storage](np.eye(3)), True).take(np.zeros(3, dtype=bool))
+        assert design.matvec(np.ones(4)).shape == (0,)
+        assert not design.rmatvec(np.zeros(0)).any() and not design.gram(np.zeros(0)).any()
+        assert design.row_norms.shape == (0,)
+        assert design.sum_error < 1e-10 and design.dot_error < 1e-10
+
+
+@every_blocking
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", "csc", "coo"])
+def test_every_real_type_is_exact(storage, dtype, block_rows):
+    """The products are those of the converted matrix: nothing wraps around or is rounded."""
+    with blocks_of(block_rows):
+        if dtype == "float16" and storage not in ("C", "Fortran"):
+            pytest.skip("SciPy has no sparse float16")
+        values = np.array([[100, 0, 27], [0, 0, 0], [127, 1, 0]]).astype(dtype)
+        design = as_design(STORAGES[storage](values), True)
+        rows = np.column_stack([values.astype(np.float64), np.ones(3)])
+        np.testing.assert_array_equal(design.matvec(np.eye(4)), rows)
+        np.testing.assert_array_equal(design.rmatvec(np.full(3, 4.0)), rows.T @ np.full(3, 4.0))
+        np.testing.assert_allclose(design.gram(np.full(3, 4.0)), 4.0 * rows.T @ rows, rtol=1e-15)
+        np.testing.assert_allclose(design.row_norms, np.linalg.norm(rows, axis=1), rtol=1e-14)
+        assert design.data.dtype == values.dtype
+
+
+# --- claimed errors against exact arithmetic ----------------------------------------------------
+
+cancelling = st.builds(
+    lambda sign, power, bits: sign * 2.0**power * (1 + bits * 2.0**-52),
+    st.sampled_from([-1.0, 1.0]),
+    st.integers(-30, 30),
+    st.sampled_from([0, 1, 3, 2**51 + 1]),
+)
+hard = st.one_of(cancelling, entries)
+
+
+@every_blocking
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@examples(2)
+@given(data=st.data())
+def test_dot_error_holds(storage, block_rows, data):
+    """|computed aᵢᵀx − exact| ≤ dot_error·‖aᵢ‖·‖x‖ + n_columns·UNDERFLOW."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage, hard))
+        x = data.draw(hnp.arrays(np.float64, design.n_columns, elements=hard))
+        assert_dot_error(design, rows, x)
+
+
+@every_blocking
+@pytest.mark.parametrize("storage", ["C", "csr array"])
+@given(data=st.data())
+def test_dot_error_holds_for_denormals(storage, block_rows, data):
+    with blocks_of(block_rows):
+        tiny = st.one_of(st.sampled_from([5e-324, -1e-310, 1e-160, 1e-200, -1e-162]), st.just(0.0))
+        design, rows = data.draw(designs(storage, tiny, dtype="float64"))
+        x = data.draw(hnp.arrays(np.float64, design.n_columns, elements=tiny))
+        assert_dot_error(design, rows, x)
+
+
+def assert_dot_error(design, rows, x):
+    computed, point = design.matvec(x), exact.fractions(x)
+    size = exact.norm(point)
+    for i, row in enumerate(rows):
+        a = exact.fractions(row)
+        error = abs(Fraction(computed[i]) - exact.dot(a, point))
+        allowed = Fraction(design.dot_error) * exact.norm(a) * size
+        assert error <= allowed + design.n_columns * Fraction(UNDERFLOW)
+
+
+@every_blocking
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@examples(2)
+@given(data=st.data())
+def test_sum_error_holds(storage, block_rows, data):
+    """‖computed Aᵀu − exact‖ ≤ sum_error·Σ|uᵢ|·‖aᵢ‖."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage, hard, max_rows=12))
+        u = data.draw(hnp.arrays(np.float64, len(rows), elements=hard))
+        computed = design.rmatvec(u)
+        matrix, load = [exact.fractions(row) for row in rows], exact.fractions(u)
+        error = [
+            Fraction(computed[j]) - sum(row[j] * v for row, v in zip(matrix, load, strict=True))
+            for j in range(design.n_columns)
+        ]
+        size = sum(abs(v) * exact.norm(row) for row, v in zip(matrix, load, strict=True))
+        # a sum of denormals is exact, but products may underflow, each by half the smallest number
+        underflow = len(rows) * design.n_columns * Fraction(UNDERFLOW)
+        assert exact.norm(error) <= Fraction(design.sum_error) * size + underflow
+
+
+@pytest.mark.parametrize("storage", ["C", "csr array"])
+@pytest.mark.parametrize("n", [257, 4096])
+def test_errors_hold_for_long_sums(storage, n):
+    """Many rows and many columns, with terms of both signs that nearly cancel."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-6, 6, size=(n, 3))
+    for matrix, kind in ((X, "tall"), (X.T, "wide")):
+        design = as_design(STORAGES[storage](np.ascontiguousarray(matrix)))
+        x, u = rng.normal(size=matrix.shape[1]), rng.normal(size=matrix.shape[0])
+        rows, point, load = [exact.fractions(r) for r in matrix], exact.fractions(x), u.tolist()
+        assert_dot_error(design, matrix, x)
+        assert len(point) == design.n_columns, kind
+        computed = design.rmatvec(u)
+        columns = [exact.fractions(column) for column in matrix.T]
+        error = [
+            Fraction(c) - exact.dot(column, exact.fractions(load))
+            for c, column in zip(computed, columns, strict=True)
+        ]
+        norms = np.linalg.norm(matrix, axis=1)
+        size = Fraction(float(np.abs(u) @ norms))
+        assert exact.norm(error) <= Fraction(design.sum_error) * size * (1 + 1000 * EPS)
+        assert len(rows) == design.n_samples
+
+
+# --- row norms ----------------------------------------------------------------------------------
+
+
+@every_storage
+@examples(2)
+@given(data=st.data())
+def test_row_norms_are_upper_bounds(storage, data):
+    """Exactly: the square of the bound is at least the exact sum of squares."""
+    elements = st.one_of(hard, extremes, st.sampled_from([1e-150, 1e150, 1e-170, 3e-163, 1e200]))
+    design, rows = data.draw(designs(storage, elements, dtype="float64"))
+    assert_upper_bounds(design, rows)
+
+
+@pytest.mark.parametrize("scale", [1e-323, 1e-300, 1e-170, 1e-162, 1e-150, 1.0, 1e150])
+def test_row_norms_of_equal_entries(scale):
+    """Where ‖a‖ = |entry|·√p there is nothing to spare but the margin."""
+    for p in range(1, 12):
+        rows = scale * np.array([[1.0] * p, [-1.0] * p, [3.0] * p, [0.7] * p])
+        for storage in ("C", "csr array"):
+            assert_upper_bounds(as_design(STORAGES[storage](rows)), rows)
+
+
+@pytest.mark.parametrize("storage", ["C", "csr array"])
+def test_row_norms_where_squares_overflow(storage):
+    norms = as_design(STORAGES[storage](np.array([[1e200, 1.0], [0.0, 0.0]]))).row_norms
+    assert norms[0] >= 1e200 and norms[1] == 0
+
+
+def assert_upper_bounds(design, rows):
+    for bound, row in zip(design.row_norms, rows, strict=True):
+        size_sq = exact.dot(exact.fractions(row), exact.fractions(row))
+        if np.isinf(bound):
+            assert size_sq > Fraction(1e150) ** 2
+            continue
+        assert Fraction(bound) ** 2 >= size_sq
+        # and not much more, but for rows whose squares underflow
+        loose = 4 * len(row) if bound < 1e-139 else 1
+        assert Fraction(bound) ** 2 <= size_sq * loose * (1 + Fraction(1, 10**12))
+
+
+# --- memory -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_not_copied(dtype, order):
+    X = np.ones((5, 3), dtype=dtype, order=order)
+    assert np.shares_memory(as_design(X).data, X)
+    assert as_design(X).data.dtype == X.dtype
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
+def test_canonical_csr_is_not_copied(kind):
+    X = kind(np.eye(4))
+    design = as_design(X)
+    assert design.data.data is X.data or np.shares_memory(design.data.data, X.data)
+    assert np.shares_memory(design.data.indices, X.indices)
+
+
+@every_storage
+def test_the_matrix_of_the_caller_stays_as_it_is(storage):
+    X = STORAGES[storage](np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.5]]))
+    before = _contents(X)
+    problem = make_problem(
+        X, [1, -1, 1], loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=True
+    ).problem
+    at = problem.evaluate(np.ones(4))
+    problem.gap(at)
+    problem.design.gram(np.ones(3))
+    problem.restrict(np.array([True, False, True])).evaluate(np.ones(4))
+    for old, new in zip(before, _contents(X), strict=True):
+        np.testing.assert_array_equal(new, old)
+
+
+def _contents(X):
+    """Copies of all arrays that hold a matrix, in their order."""
+    if not sparse.issparse(X):
+        return [X.copy()]
+    names = ("data", "indices", "indptr", "row", "col", "rows")
+    return [np.array(getattr(X, name)) for name in names if hasattr(X, name)]
+
+
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_data_are_never_converted_whole(storage, dtype, monkeypatch):
+    n, p = 6000, 300
+    X = STORAGES[storage](np.ones((n, p), dtype=dtype))
+    monkeypatch.setattr(dense_module, "_CONVERTED", 2**15)
+    monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 2**15)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=0.1).problem
+    whole = n * p * 8
+    assert peak(lambda: problem.design.row_norms) < whole / 5
+    assert peak(lambda: problem.evaluate(np.ones(p))) < whole / 5
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_default_blocks_stay_small(order):
+    """With the block sizes as they are: a 24 MB matrix is never held in float64."""
+    X = np.ones((20000, 300), dtype=np.float32, order=order)
+    design = as_design(X)
+    assert peak(lambda: design.row_norms) < 8e6
+    assert peak(lambda: design.matvec(np.ones(300))) < 8e6
+
+
+def peak(call):
+    """The most memory that was held at once during a call."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,473 @@
+"""The command line: what it writes, what it says, and what it refuses before it does anything."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
+from sklearn.datasets import dump_svmlight_file
+
+import safesift as ss
+from safesift import progress
+from safesift.cli import cli
+from safesift.cli import screen as screen_command
+from safesift.console import stages
+
+N, P = 120, 4
+NAMES = [f"x{i}" for i in range(P)]
+
+
+def samples():
+    """Numbers with few digits, so that every format holds them exactly."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, P)).round(3)
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=N) > 0, "yes", "no")
+    return X, y, rng.integers(0, 3, size=N)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """The same samples in every format, with a column of text where there are columns."""
+    X, y, weight = samples()
+    columns = {name: X[:, i] for i, name in enumerate(NAMES)}
+    columns |= {"label": y, "weight": weight, "note": [f'row "{i}", é' for i in range(N)]}
+    table = pa.table(columns)
+    arrow_csv.write_csv(table, tmp_path / "data.csv")
+    parquet.write_table(table, tmp_path / "data.parquet")
+    np.savez(tmp_path / "data.npz", X=X, y=y, sample_weight=weight, names=NAMES)
+    dump_svmlight_file(X, y == "yes", str(tmp_path / "data.svm"))
+    return tmp_path
+
+
+def run(*arguments, **options):
+    return CliRunner().invoke(cli, [str(argument) for argument in arguments], **options)
+
+
+def screen(data, name, *arguments, output=None, **options):
+    output = data / (output or f"kept.{name.partition('.')[2]}")
+    columns = ["--target", "label", "--ignore", "note,weight"] if has_columns(name) else []
+    return run("screen", data / name, *columns, *arguments, "--output", output, **options)
+
+
+def has_columns(name):
+    return name.endswith((".csv", ".parquet"))
+
+
+def assert_refused(result, words, folder, left):
+    """One sentence, exit code 2, and no file more than before."""
+    assert result.exit_code == 2, result.output
+    assert isinstance(result.exception, SystemExit)
+    assert result.stdout == ""
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    assert sorted(os.listdir(folder)) == sorted(left)
+
+
+# --- what it does -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.parquet", "data.npz", "data.svm"])
+def test_keeps_the_rows_that_the_library_keeps(data, name):
+    before = (data / name).read_bytes()
+    result = screen(data, name, "--alpha", "0.01", "--json")
+    assert result.exit_code == 0, result.stderr
+    X, y, _ = samples()
+    expected = ss.screen(X, y, alpha=0.01)
+    assert 0 < expected.keep.sum() < 0.7 * N
+    assert kept_rows(data, name) == np.flatnonzero(expected.keep).tolist()
+    assert (data / name).read_bytes() == before
+    summary = json.loads(result.stdout)
+    assert summary["kept"] == expected.keep.sum()
+    assert summary["certified"] is True
+    assert summary["alpha_kept"] == pytest.approx(expected.alpha_kept)
+    assert summary["input"] == str(data / name)
+    assert summary["output"] == str(data / f"kept.{name.partition('.')[2]}")
+    assert summary["format"] in ("CSV", "Parquet", "npz", "svmlight")
+    assert result.stderr == ""
+
+
+def kept_rows(data, name):
+    """Which rows of the input are in the output, after a look at all their content."""
+    if name == "data.npz":
+        with np.load(data / "kept.npz") as kept:
+            all_rows, rows = samples()[0].tolist(), kept["X"].tolist()
+            assert kept["names"].tolist() == NAMES
+            assert len(kept["y"]) == len(kept["sample_weight"]) == len(rows)
+    elif name == "data.parquet":
+        all_rows, rows = (
+            parquet.read_table(data / f"{stem}.parquet").to_pylist() for stem in ("data", "kept")
+        )
+    else:
+        all_rows, rows = (
+            (data / f"{stem}{Path(name).suffix}").read_text("utf-8").splitlines()
+            for stem in ("data", "kept")
+        )
+        if name == "data.csv":
+            assert rows.pop(0) == all_rows.pop(0)
+    return [all_rows.index(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (["--loss", "hinge"], {"loss": "hinge"}),
+        (["--loss", "safe_logistic", "--mu", "0.5"], {"loss": ss.losses.SafeLogistic(0.5)}),
+        (["--penalty", "elastic_net", "--l1-ratio", "0.2"],
+         {"penalty": ss.penalties.ElasticNet(0.2)}),
+        (["--penalty", "l2_ball", "--radius", "2"], {"penalty": ss.penalties.L2Ball(2.0)}),
+        (["--intercept", "--region", "ellipsoid"], {"fit_intercept": True, "region": "ellipsoid"}),
+        (["--region", "gap_ball"], {"region": "gap_ball"}),
+    ],
+)  # fmt: skip
+def test_options_reach_the_library(data, arguments, options):
+    result = screen(data, "data.csv", "--alpha", "0.02", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    X, y, _ = samples()
+    expected = ss.screen(X, y, alpha=0.02, **options)
+    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.keep).tolist()
+    assert json.loads(result.stdout)["region"] == expected.region.describe()
+
+
+def test_regression(data):
+    arguments = ["--loss", "squared_epsilon_insensitive", "--epsilon", "0.7", "--json"]
+    result = run("screen", data / "data.csv", "--target", "x0", "--features", "x1, x2", *arguments,
+                 "--alpha", "0.1", "-o", data / "kept.csv")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    X, _, _ = samples()
+    loss = ss.losses.SquaredEpsilonInsensitive(0.7)
+    expected = ss.screen(X[:, 1:3], X[:, 0], loss=loss, alpha=0.1)
+    assert 0 < expected.keep.sum() < N
+    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.keep).tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "column"), [("data.csv", "weight"), ("data.npz", "sample_weight")]
+)
+def test_weights(data, name, column):
+    columns = ["--target", "label", "--ignore", "note"] if has_columns(name) else []
+    result = run("screen", data / name, *columns, "--weights", column, "--alpha", "0.01",
+                 "-o", data / f"kept.{name.partition('.')[2]}")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "weightless" in result.stdout
+    X, y, weight = samples()
+    expected = ss.screen(X, y, sample_weight=weight, alpha=0.01)
+    assert kept_rows(data, name) == np.flatnonzero(expected.keep).tolist()
+
+
+def test_says_what_was_kept_and_why(data):
+    result = screen(data, "data.csv", "--alpha", "0.01")
+    X, y, _ = samples()
+    expected = ss.screen(X, y, alpha=0.01)
+    text = " ".join(result.stdout.split())
+    assert f"{expected.keep.sum()} of {N} rows kept" in text
+    assert "flat piece" in text
+    assert "certified: the dropped rows cannot change the model" in text
+    assert "gap ball" in text
+    assert "no is -1, yes is +1" in text
+    assert f"alpha_kept = {expected.alpha_kept!r}" in text
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--loss", "logistic"], "this loss is flat nowhere"),
+        (["--alpha", "100"], "a larger alpha, or --region ellipsoid, may prove more"),
+        (["--penalty", "l2_ball", "--radius", "9"], "a smaller radius"),
+        (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
+    ],
+)
+def test_says_what_to_do(data, arguments, words):
+    result = screen(data, "data.svm", *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert words in " ".join(result.stdout.split())
+
+
+def test_says_when_no_region_applies(tmp_path):
+    X = np.random.default_rng(0).normal(size=(30, 12))
+    np.savez(tmp_path / "d.npz", X=X, y=X[:, 0] > 0)
+    result = run("screen", tmp_path / "d.npz", "--intercept", "-o", tmp_path / "k.npz")
+    assert "try --region ellipsoid" in " ".join(result.stdout.split())
+
+
+def test_every_row_may_go(tmp_path):
+    np.savez(tmp_path / "d.npz", X=np.eye(3), y=np.zeros(3))
+    result = run("screen", tmp_path / "d.npz", "--loss", "epsilon_insensitive", "-o",
+                 tmp_path / "k.npz")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert "No row is left: the penalty alone decides" in " ".join(result.stdout.split())
+    with np.load(tmp_path / "k.npz") as kept:
+        assert kept["X"].shape == (0, 3)
+
+
+def test_overwrite(data):
+    (data / "kept.csv").write_text("old")
+    assert screen(data, "data.csv", "--overwrite").exit_code == 0
+    assert (data / "kept.csv").read_text().startswith('"x0"')
+
+
+def test_a_link_as_output_stays_a_link(data):
+    (data / "real.csv").write_text("old")
+    (data / "kept.csv").symlink_to(data / "real.csv")
+    assert screen(data, "data.csv", "--overwrite").exit_code == 0
+    assert (data / "kept.csv").is_symlink()
+    assert (data / "real.csv").read_text().startswith('"x0"')
+
+
+def test_compressed_output_of_a_plain_file(data):
+    assert screen(data, "data.svm", output="kept.svm.gz").exit_code == 0
+    assert screen(data, "data.svm").exit_code == 0
+    assert gzip.decompress((data / "kept.svm.gz").read_bytes()) == (data / "kept.svm").read_bytes()
+
+
+# --- progress -----------------------------------------------------------------------------------
+
+
+def test_progress_is_shown_for_long_work(data, monkeypatch):
+    monkeypatch.setattr("safesift.console.PATIENCE_SECONDS", 0.0)
+    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    for words in ("reading data.csv", "screening", "writing kept.csv"):
+        assert words in result.stderr, words
+    json.loads(result.stdout)
+
+
+def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("safesift.console.PATIENCE_SECONDS", 0.0)
+    with stages():
+        progress.report("solver", 3, 10)
+        time.sleep(0.3)
+    assert "screening: solver" in capsys.readouterr().err
+
+
+def test_no_progress_for_short_work(data):
+    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    assert "reading" not in result.stderr
+
+
+# --- what it refuses ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--mu", "1"], "--mu is no parameter of --loss squared_hinge, only of safe_logistic."),
+        (["--epsilon", "1", "--loss", "huber"], "only of epsilon_insensitive and squared_eps"),
+        (["--delta", "1"], "--delta is no parameter of --loss squared_hinge, only of huber."),
+        (["--l1-ratio", "1"], "--l1-ratio is no parameter of --penalty l2, only of elastic_net."),
+        (["--radius", "1"], "--radius is no parameter of --penalty l2, only of l2_ball and l1"),
+        (["--l1-ratio", "2", "--penalty", "elastic_net"], "l1_ratio must be in [0, 1)"),
+        (["--loss", "squard_hinge"], "did you mean 'squared_hinge'?"),
+        (["--penalty", "l3"], "penalty='l3' is not known"),
+        (["--region", "bal"], "region='bal' is not known"),
+        (["--alpha", "-1"], "alpha must be positive and finite, got -1.0."),
+        (["--loss", "squared"], "The column 'label' holds text"),
+        (["--penalty", "l1", "--region", "gap_ball"], "needs strong convexity"),
+        (["--weights", "wieght"], "did you mean 'weight'?"),
+        (["--features", "x0"], "Give --features or --ignore, not both."),
+    ],
+)
+def test_refuses_in_one_sentence(data, arguments, words):
+    left = os.listdir(data)
+    assert_refused(screen(data, "data.csv", *arguments), words, data, left)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--target", "label"], "The column 'note' holds text"),
+        (["--target", "lable", "--ignore", "note"], "did you mean 'label'?"),
+        (["--ignore", "note"], "--target is missing"),
+        (["--target", "weight", "--ignore", "note,label"], "y has 3 classes"),
+    ],
+)
+def test_refuses_columns(data, arguments, words):
+    left = os.listdir(data)
+    result = run("screen", data / "data.csv", *arguments, "-o", data / "kept.csv")
+    assert_refused(result, words, data, left)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "words"),
+    [
+        ("absent.csv", "kept.csv", "absent.csv: there is no such file."),
+        (".", "kept.csv", "is not a file."),
+        ("data.xls", "kept.csv", "unknown kind of file"),
+        ("data.csv", "kept.parquet", "written in the format of the input, CSV"),
+        ("data.csv", "kept", "unknown kind of file"),
+        ("data.csv", "absent/kept.csv", "there is no such directory"),
+        ("data.csv", "data.csv", "is the input itself"),
+        ("data.csv", "soft.csv", "is the input itself"),
+        ("data.csv", "hard.csv", "is the input itself"),
+        ("data.csv", "folder.csv", "exists and is not a file"),
+    ],
+)
+def test_refuses_paths_before_any_work(data, monkeypatch, source, output, words):
+    (data / "data.xls").touch()
+    (data / "soft.csv").symlink_to(data / "data.csv")
+    os.link(data / "data.csv", data / "hard.csv")
+    (data / "folder.csv").mkdir()
+    monkeypatch.setattr("safesift.files.read", lambda *_: pytest.fail("the file was read"))
+    left, before = os.listdir(data), (data / "data.csv").read_bytes()
+    result = run("screen", data / source, "--target", "label", "--overwrite", "-o", data / output)
+    assert_refused(result, words, data, left)
+    assert (data / "data.csv").read_bytes() == before
+
+
+def test_refuses_an_output_that_exists(data):
+    (data / "kept.csv").write_text("mine")
+    left = os.listdir(data)
+    assert_refused(screen(data, "data.csv"), "exists already: add --overwrite", data, left)
+    assert (data / "kept.csv").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
+def test_refuses_a_folder_without_permission(data):
+    (data / "closed").mkdir(mode=0o500)
+    left = os.listdir(data)
+    result = screen(data, "data.csv", output="closed/kept.csv")
+    assert_refused(result, "no permission", data, left)
+
+
+def test_refuses_infinite_entries_of_an_archive(tmp_path):
+    np.savez(tmp_path / "d.npz", X=[[1.0], [np.inf]], y=[0, 1])
+    result = run("screen", tmp_path / "d.npz", "-o", tmp_path / "k.npz")
+    assert_refused(result, "X contains NaN or infinity", tmp_path, ["d.npz"])
+
+
+def test_needs_an_output(data):
+    result = run("screen", data / "data.csv")
+    assert result.exit_code == 2
+    assert "Missing option '--output'" in result.stderr
+
+
+# --- interrupted --------------------------------------------------------------------------------
+
+
+class _FullDisk:
+    """Stands for the rows to copy: the first arrives, then the disk is full."""
+
+    def __init__(self, error):
+        self._error = error
+
+    def __call__(self, records, keep, stream):
+        stream.write(b"half a row")
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "words"),
+    [
+        (OSError(28, "No space left on device"), 2, "Error: No space left on device.\n"),
+        (KeyboardInterrupt(), 1, "Aborted!"),
+    ],
+)
+def test_an_interrupted_write_leaves_nothing(data, monkeypatch, error, exit_code, words):
+    monkeypatch.setattr("safesift.files.csv_file.copy_rows", _FullDisk(error))
+    (data / "kept.csv").write_text("old")
+    left = os.listdir(data)
+    result = screen(data, "data.csv", "--overwrite")
+    assert result.exit_code == exit_code
+    assert words in result.stderr
+    assert sorted(os.listdir(data)) == sorted(left)
+    assert (data / "kept.csv").read_text() == "old"
+
+
+# --- as a process -------------------------------------------------------------------------------
+
+
+def process(*arguments, **options):
+    command = [sys.executable, "-m", "safesift", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", **options)
+
+
+def test_as_a_module(data):
+    done = process("screen", data / "data.svm", "-o", data / "kept.svm", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["samples"] == N
+    again = process("screen", data / "data.svm", "-o", data / "kept.svm")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr.startswith("Error: ")
+    assert again.stderr.count("\n") == 1
+
+
+def test_without_the_extra(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['rich'] = None")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = process("--version", env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert (
+        done.stderr == 'The command line needs rich: install it with pip install "safesift[cli]"\n'
+    )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGTERM")
+def test_a_terminated_run_cleans_up(data):
+    # a write that takes a minute, for a run that is terminated before
+    script = (
+        "import time, safesift.files.csv_file as c\n"
+        "def wait(records, keep, stream):\n"
+        "    print('writing', flush=True)\n"
+        "    time.sleep(60)\n"
+        "c.copy_rows = wait\n"
+        "from safesift.__main__ import main\n"
+        "main()\n"
+    )
+    arguments = ["screen", "data.csv", "--target", "label", "--ignore", "note", "-o", "kept.csv"]
+    left = sorted(os.listdir(data))
+    with subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], cwd=data, stdout=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout.readline() == "writing\n"
+        assert len(os.listdir(data)) == len(left) + 1
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=20) == 128 + signal.SIGTERM
+    assert sorted(os.listdir(data)) == left
+
+
+# --- help ---------------------------------------------------------------------------------------
+
+
+def test_version():
+    result = run("--version")
+    assert (result.exit_code, result.stdout) == (0, f"safesift, version {ss.__version__}\n")
+
+
+def test_help_lists_every_option_and_every_name():
+    text = run("screen", "--help").stdout
+    for parameter in screen_command.params[1:]:
+        assert parameter.opts[0] in text
+    for registry in (ss.losses.LOSSES, ss.penalties.PENALTIES, ss.regions.REGIONS):
+        for name in registry:
+            assert name in text
+    commands = run("--help").stdout
+    assert "screen" in commands
+    assert "demo" in commands
+
+
+def test_every_parameter_of_a_loss_or_penalty_is_an_option():
+    from inspect import signature
+
+    options = {parameter.name for parameter in screen_command.params}
+    for kind in (*ss.losses.LOSSES.values(), *ss.penalties.PENALTIES.values()):
+        assert set(signature(kind).parameters) <= options
+
+
+def test_starting_is_quick():
+    script = "import sys, safesift.cli; print([m for m in ('numpy', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "[]\n"

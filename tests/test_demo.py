@@ -1,0 +1,63 @@
+"""The demo tells the truth, and draws it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from safesift import demo
+from safesift.cli import cli
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    return demo.experiment()
+
+
+def test_most_samples_go_and_the_model_stays(outcome):
+    assert outcome.result.certified
+    assert outcome.result.keep.mean() < 0.4
+    assert outcome.coef_change < 1e-9
+    assert outcome.n_disagreements == 0
+
+
+def test_margins_of_dropped_samples_are_above_one(outcome):
+    margins = outcome.y * (outcome.X @ outcome.on_all.coef)
+    assert margins[~outcome.result.keep].min() > 1.0
+    np.testing.assert_allclose(margins, outcome.margins, atol=1e-5)
+
+
+def test_the_story_has_the_numbers(outcome):
+    story = demo.tell(outcome)
+    keep = outcome.result.keep
+    for number in (len(keep), keep.sum(), (~keep).sum(), f"0 of {len(keep)}"):
+        assert str(number) in story
+    assert "proved to have no influence" in story
+    assert max(map(len, story.splitlines())) <= 100
+
+
+def test_command(tmp_path, outcome, monkeypatch):
+    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+    result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / "picture.png")])
+    assert result.exit_code == 0, result.output
+    assert f"The picture is in {tmp_path / 'picture.png'}." in result.stdout
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_matplotlib(tmp_path, outcome, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    demo.run(tmp_path / "picture.png")
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == 'For the picture, install matplotlib:  pip install "safesift[plot]"'
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["picture.nonsense", "absent/picture.png"])
+def test_a_picture_that_cannot_be_written(tmp_path, outcome, monkeypatch, name):
+    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+    result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / name)])
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert not any(tmp_path.iterdir())
