@@ -15,7 +15,6 @@ and D(ν, z) ≤ P at every point.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift.design.base import EPS, UNDERFLOW, Design
+from safesift.duality import Dual, DualPoint, Ray
 from safesift.losses import Loss
 from safesift.penalties import Penalty, _norm
 
@@ -50,7 +50,13 @@ class Quadratic:
         return np.zeros_like(point) if self.Q is None else self.Q @ point
 
     def value(self, point: Array) -> float:
+        """½xᵀQx + qᵀx + r."""
         return 0.5 * float(point @ self.product(point)) + float(self.q @ point) + self.r
+
+    def size(self, norm: float) -> float:
+        """A bound on ‖Qx + q‖ for ‖x‖ ≤ norm, to which rounding errors are relative."""
+        matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))
+        return matrix * norm + _norm(self.q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,14 +106,6 @@ class Rounding:
     value: float
     gradient: float
     cut: float
-
-
-@dataclass(frozen=True, eq=False)
-class DualPoint:
-    """A feasible dual point and a lower bound on the optimal value."""
-
-    nu: Array
-    value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +245,7 @@ class Problem:
                 _norm(at.subgradient) + _norm(at.loss_gradient) + self.alpha * size
             )
             if self.folded is not None:
-                folded = design.n_columns * EPS * self._folded_size(size)
+                folded = design.n_columns * EPS * self.folded.size(size)
                 value += folded * size + EPS * abs(self.folded.r)
                 gradient += folded
             if math.isinf(self.loss.smoothness):
@@ -265,10 +263,6 @@ class Problem:
         """Bound on the change of the mean loss when predictions move by `error`."""
         by_slope = error * (np.abs(nu) + 0.5 * self.loss.smoothness * error)
         return float(self.shares @ np.minimum(by_slope, self.loss.lipschitz * error))
-
-    def _folded_size(self, size: float) -> float:
-        matrix = 0.0 if self.folded.Q is None else float(np.linalg.norm(self.folded.Q))
-        return matrix * size + _norm(self.folded.q)
 
     # --- dual -------------------------------------------------------------------------------
 
@@ -288,100 +282,11 @@ class Problem:
         to ν at which it is 0.
         """
         point = np.zeros(self.design.n_columns) if point is None else point
-        return self._dual_value(nu, self.design.rmatvec(self.shares * nu), point, 1.0)
-
-    def _dual_value(self, nu: Array, loss_gradient: Array, point: Array, multiple: float) -> float:
-        scaled = multiple * nu
-        terms = np.where(self.shares > 0, self.loss.conjugate(scaled, self.y), 0.0)
-        if np.isposinf(terms).any():
-            return -math.inf
-        conjugates = float(self.shares @ terms)
-        conjugates += (self.design.sum_error + 16 * EPS) * float(self.shares @ np.abs(terms))
-        error = self._dual_rounding(nu, point)
-        if self.fit_intercept:
-            rest = self._unbalanced(scaled, loss_gradient, point, multiple)
-            rise, moved = self._balance(scaled, terms, multiple * point, rest)
-            conjugates, error = conjugates + rise, error + moved
-        return self._ray(conjugates, loss_gradient, point, error, multiple)
-
-    def _unbalanced(self, nu: Array, loss_gradient: Array, point: Array, multiple: float) -> float:
-        """A bound on |v| on the intercept's coordinate, rounding included."""
-        size = float(self.shares @ np.abs(nu))
-        rest = multiple * loss_gradient[-1]
-        if self.folded is not None:
-            rest += multiple * self.folded.product(point)[-1] + self.folded.q[-1]
-            size += self.design.n_columns * self._folded_size(_norm(point))
-        return abs(rest) + (self.design.sum_error + 8 * EPS) * size + UNDERFLOW
-
-    def _balance(
-        self, nu: Array, conjugates: Array, point: Array, rest: float
-    ) -> tuple[float, float]:
-        """What it costs to make v vanish on the intercept's coordinate exactly.
-
-        It vanishes only up to a `rest`, which is rounding. Moving the folded part's point, or
-        shrinking all positive or all negative slopes by the factor 1 − rest/mass, makes it exact;
-        by convexity and f*(0) = 0 the conjugates then rise by at most rest/mass times their size.
-        Returned are bounds on that rise and on how far v moves.
-        """
-        if self.Q is not None and self.Q[-1, -1] > 0:
-            shift = rest / self.Q[-1, -1]
-            slope = abs(float(self.folded.product(point)[-1])) + 0.5 * rest
-            return slope * shift, shift * _norm(self.Q[-1])
-        rise = moved = 0.0
-        for side in (nu > 0, nu < 0):
-            mass = float(self.shares[side] @ np.abs(nu[side]))
-            if mass > 0:
-                shrink = min(rest / mass, 1.0)
-                shares = shrink * self.shares[side]
-                rise = max(rise, float(shares @ np.abs(conjugates[side])))
-                load = np.abs(nu[side]) * self.design.row_norms[side]
-                moved = max(moved, float(shares @ load))
-        return rise, moved
-
-    def _ray(
-        self, conjugates: float, loss_gradient: Array, point: Array, error: float, multiple: float
-    ) -> float:
-        """D(multiple·ν, multiple·point), given (1/W) Σ s_i f*(multiple·ν_i)."""
-        v, constant, curved = multiple * loss_gradient, 0.0, 0.0
-        if self.folded is not None:
-            curved = multiple * self.folded.product(point)
-            v = v + curved + self.folded.q
-            constant = self.folded.r - 0.5 * multiple * float(point @ curved)
-        p = self.design.n_features
-        if self.fit_intercept and abs(v[p]) > 64 * error + UNDERFLOW:
-            return -math.inf
-        error *= max(multiple, 1.0)
-        return constant - conjugates - self.penalty.support(v[:p], self.alpha, error)
-
-    def _dual_rounding(self, nu: Array, point: Array) -> float:
-        load = float(self.shares @ (np.abs(nu) * self.design.row_norms))
-        error = (self.design.sum_error + 8 * EPS) * load
-        if self.folded is not None:
-            error += self.design.n_columns * EPS * self._folded_size(_norm(point))
-        return error
+        return Dual(self).value(Ray(nu, self.design.rmatvec(self.shares * nu), point))
 
     def best_dual(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
-        """The best dual point on the rays through the slopes at a point, or a better one known.
-
-        A loss with kinks has many slopes at a kink and only one is returned by the evaluation, so
-        that the slopes of the loss rounded off over a few widths are tried too, in one pass more.
-        """
-        best = known
-        with np.errstate(over="ignore", invalid="ignore"):
-            for nu, gradient in self._slope_candidates(at):
-                dual = self._best_on_ray(*self._cancel(nu, gradient, at.point))
-                if best is None or dual.value > best.value:
-                    best = dual
-        return best
-
-    def _slope_candidates(self, at: Evaluation) -> list[tuple[Array, Array]]:
-        candidates = [(at.nu, at.loss_gradient)]
-        if math.isfinite(self.loss.smoothness):
-            return candidates
-        losses = [self.loss.smoothed(width * self.unit) for width in (0.3, 0.03, 0.003)]
-        slopes = np.stack([loss.slope(at.pred, self.y) for loss in losses], axis=1)
-        gradients = self.design.rmatvec(self.shares[:, None] * slopes)
-        return candidates + list(zip(slopes.T, gradients.T, strict=True))
+        """The best dual point on the rays through the slopes at a point, or a better one known."""
+        return Dual(self).best(at, known)
 
     @cached_property
     def unit(self) -> float:
@@ -390,76 +295,6 @@ class Problem:
             return 1.0
         mean = float(self.shares @ self.y) / float(self.shares.sum())
         return float(self.shares @ np.abs(self.y - mean)) or 1.0
-
-    def _cancel(self, nu: Array, gradient: Array, point: Array) -> tuple[Array, Array, Array]:
-        """Slopes and a point whose v vanishes on the intercept's coordinate.
-
-        The positive and the negative slopes are scaled separately so that they cancel; scaling
-        towards 0 keeps every ν_i in the domain of f*.
-        """
-        if not self.fit_intercept:
-            return nu, gradient, point
-        target = 0.0
-        if self.folded is not None:
-            target = -float(self.folded.product(point)[-1] + self.folded.q[-1])
-            own = 0.0 if self.folded.Q is None else self.folded.Q[-1, -1]
-            if own > 0:
-                # a folded quadratic part can take up the whole rest by itself
-                moved = point.copy()
-                moved[-1] += (target - gradient[-1]) / own
-                return nu, gradient, moved
-        mass = self.shares * nu
-        up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
-        nu = nu * np.where(nu > 0, _fraction(target + down, up), _fraction(up - target, down))
-        return nu, self.design.rmatvec(self.shares * nu), point
-
-    def _best_on_ray(self, nu: Array, gradient: Array, point: Array) -> DualPoint:
-        error = self._dual_rounding(nu, point)
-        conjugates = self._conjugates_on_ray(nu)
-
-        def loss_of(multiple: float) -> float:
-            return -self._ray(conjugates(multiple), gradient, point, error, multiple)
-
-        candidates = [0.0, 1.0]
-        # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
-        if self.folded is None or not self.fit_intercept:
-            low, high = self._feasible_multiples(nu, gradient, point, error)
-            if low < high:
-                found = minimize_scalar(
-                    loss_of, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
-                )
-                candidates += [float(found.x), low, high]
-        values = [self._dual_value(nu, gradient, point, c) for c in candidates]
-        best = int(np.argmax(np.nan_to_num(values, nan=-math.inf)))
-        return DualPoint(candidates[best] * nu, values[best])
-
-    def _conjugates_on_ray(self, nu: Array) -> Callable[[float], float]:
-        """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
-
-        def total(multiple: float) -> float:
-            return float(self.shares @ self.loss.conjugate(multiple * nu, self.y))
-
-        if not self.loss.quadratic_rays:
-            return total
-        one, half = total(1.0), total(0.5)
-        quadratic = 2.0 * one - 4.0 * half
-        linear = 4.0 * half - one
-        return lambda multiple: multiple * (quadratic * multiple + linear)
-
-    def _feasible_multiples(
-        self, nu: Array, gradient: Array, point: Array, error: float
-    ) -> tuple[float, float]:
-        """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
-        lower, upper = self.loss.dual_interval(self.y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(nu > 0, upper / nu, np.where(nu < 0, lower / nu, math.inf))
-        room = room[self.shares > 0]
-        u, offset = gradient, np.zeros_like(gradient)
-        if self.folded is not None:
-            u, offset = gradient + self.folded.product(point), self.folded.q
-        p = self.design.n_features
-        low, high = self.penalty.feasible_multiples(u[:p], offset[:p], self.alpha, error)
-        return max(low, 0.0), min(high, float(np.nanmin(room, initial=4.0)))
 
     def gap(self, at: Evaluation, dual: DualPoint | None = None) -> float:
         """An upper bound on P(point) − min P, rounding included.
@@ -534,10 +369,3 @@ class Problem:
 
 def _scaled(alpha: float, penalty: float) -> float:
     return 0.0 if penalty == 0.0 else alpha * penalty
-
-
-def _fraction(wanted: float, available: float) -> float:
-    """wanted / available, kept in [0, 1]."""
-    if available <= 0 or wanted >= available:
-        return 1.0
-    return max(wanted / available, 0.0)

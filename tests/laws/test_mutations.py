@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from safesift import regions
+from safesift import duality, regions
 from safesift.problem import Problem
 from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
 from tests.laws import laws
@@ -113,15 +113,12 @@ def test_missing_intercept_constraint(monkeypatch):
     """Ignoring Σ s_i ν_i = 0 gives gaps that are too small, even negative."""
     recipes = some(intercept=True)
     assert not fails(laws.law_gap_bounds_suboptimality, recipes)
-    monkeypatch.setattr(Problem, "_cancel", lambda self, nu, gradient, point: (nu, gradient, point))
-    whole = Problem._ray
-
-    def unconstrained(self, conjugates, gradient, point, error, multiple):
-        gradient = np.append(gradient[:-1], 0.0)
-        return whole(self, conjugates, gradient, point, error, multiple)
-
-    monkeypatch.setattr(Problem, "_ray", unconstrained)
-    monkeypatch.setattr(Problem, "_unbalanced", lambda self, *arguments: 0.0)
+    monkeypatch.setattr(duality.Dual, "_cancel", lambda self, ray: ray)
+    monkeypatch.setattr(duality.Dual, "_rest", lambda self, *arguments: 0.0)
+    whole = duality.Dual._v
+    monkeypatch.setattr(
+        duality.Dual, "_v", lambda self, *arguments: np.append(whole(self, *arguments)[:-1], 0.0)
+    )
     assert fails(laws.law_gap_bounds_suboptimality, recipes)
 
 

@@ -1,0 +1,240 @@
+"""Lower bounds on the optimal value: dual points, and the best one near a primal point.
+
+`Problem.dual`, `Problem.best_dual` and `Problem.gap` are the way in; nobody else computes a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from safesift.design.base import EPS, UNDERFLOW
+from safesift.penalties import _norm
+
+if TYPE_CHECKING:
+    from safesift.problem import Evaluation, Problem
+
+Array = NDArray[np.float64]
+
+# widths, in units of the targets, over which kinks are rounded off to find better slopes
+_WIDTHS = (0.3, 0.03, 0.003)
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """A feasible dual point and a lower bound on the optimal value."""
+
+    nu: Array
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ray:
+    """The dual points c·(ν, point), c ≥ 0, with (1/W) Aᵀ(s∘ν) of c = 1."""
+
+    nu: Array
+    loss_gradient: Array
+    point: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The dual of a problem, on rays."""
+
+    problem: Problem
+
+    # --- the value of a dual point ----------------------------------------------------------
+
+    def value(self, ray: Ray, multiple: float = 1.0) -> float:
+        """D(multiple·ν, multiple·point), rounded downwards; −inf where it is not feasible."""
+        problem = self.problem
+        nu = multiple * ray.nu
+        terms = self._conjugates(nu)
+        if np.isposinf(terms).any():
+            return -math.inf
+        conjugates = float(problem.shares @ terms)
+        room = problem.design.sum_error + 16 * EPS
+        conjugates += room * float(problem.shares @ np.abs(terms))
+        error = self._rounding(ray)
+        if problem.fit_intercept:
+            rise, moved = self._balance(nu, terms, multiple * ray.point, self._rest(ray, multiple))
+            conjugates, error = conjugates + rise, error + moved
+        return self._value(ray, multiple, conjugates, error)
+
+    def _conjugates(self, nu: Array) -> Array:
+        """f*(ν_i), 0 for samples without weight, which no domain restricts."""
+        problem = self.problem
+        return np.where(problem.shares > 0, problem.loss.conjugate(nu, problem.y), 0.0)
+
+    def _value(self, ray: Ray, multiple: float, conjugates: float, error: float) -> float:
+        """The dual value, given (1/W) Σ s_i f*(multiple·ν_i) and the error of v."""
+        problem = self.problem
+        v, constant = self._v(ray, multiple), 0.0
+        if problem.folded is not None:
+            curved = multiple * problem.folded.product(ray.point)
+            constant = problem.folded.r - 0.5 * multiple * float(ray.point @ curved)
+        p = problem.design.n_features
+        if problem.fit_intercept and abs(v[p]) > 64 * error + UNDERFLOW:
+            return -math.inf
+        error *= max(multiple, 1.0)
+        return constant - conjugates - problem.penalty.support(v[:p], problem.alpha, error)
+
+    def _v(self, ray: Ray, multiple: float) -> Array:
+        folded = self.problem.folded
+        v = multiple * ray.loss_gradient
+        return v if folded is None else v + multiple * folded.product(ray.point) + folded.q
+
+    def _rounding(self, ray: Ray) -> float:
+        """‖computed v − exact v‖ at the multiple 1."""
+        problem = self.problem
+        load = float(problem.shares @ (np.abs(ray.nu) * problem.design.row_norms))
+        error = (problem.design.sum_error + 8 * EPS) * load
+        if problem.folded is not None:
+            error += problem.design.n_columns * EPS * problem.folded.size(_norm(ray.point))
+        return error
+
+    # --- the intercept's constraint ---------------------------------------------------------
+
+    def _rest(self, ray: Ray, multiple: float) -> float:
+        """A bound on |v| on the intercept's coordinate, rounding included."""
+        problem = self.problem
+        size = multiple * float(problem.shares @ np.abs(ray.nu))
+        if problem.folded is not None:
+            size += problem.design.n_columns * problem.folded.size(_norm(ray.point))
+        v = self._v(ray, multiple)[-1]
+        return abs(v) + (problem.design.sum_error + 8 * EPS) * size + UNDERFLOW
+
+    def _balance(
+        self, nu: Array, conjugates: Array, point: Array, rest: float
+    ) -> tuple[float, float]:
+        """What it costs to make v vanish on the intercept's coordinate exactly.
+
+        It vanishes only up to a `rest`, which is rounding. Moving the folded part's point, or
+        shrinking all positive or all negative slopes by the factor 1 − rest/mass, makes it exact;
+        by convexity and f*(0) = 0 the conjugates then rise by at most rest/mass times their size.
+        Returned are bounds on that rise and on how far v moves.
+        """
+        problem, Q = self.problem, self.problem.Q
+        if Q is not None and Q[-1, -1] > 0:
+            shift = rest / Q[-1, -1]
+            slope = abs(float(problem.folded.product(point)[-1])) + 0.5 * rest
+            return slope * shift, shift * _norm(Q[-1])
+        rise = moved = 0.0
+        for side in (nu > 0, nu < 0):
+            mass = float(problem.shares[side] @ np.abs(nu[side]))
+            if mass > 0:
+                shares = min(rest / mass, 1.0) * problem.shares[side]
+                rise = max(rise, float(shares @ np.abs(conjugates[side])))
+                load = np.abs(nu[side]) * problem.design.row_norms[side]
+                moved = max(moved, float(shares @ load))
+        return rise, moved
+
+    def _cancel(self, ray: Ray) -> Ray:
+        """A ray whose v vanishes on the intercept's coordinate, up to rounding.
+
+        The positive and the negative slopes are scaled separately so that they cancel; scaling
+        towards 0 keeps every ν_i in the domain of f*.
+        """
+        problem = self.problem
+        if not problem.fit_intercept:
+            return ray
+        target = 0.0
+        if problem.folded is not None:
+            target = -float(problem.folded.product(ray.point)[-1] + problem.q[-1])
+            own = 0.0 if problem.Q is None else problem.Q[-1, -1]
+            if own > 0:
+                # a folded quadratic part can take up the whole rest by itself
+                moved = ray.point.copy()
+                moved[-1] += (target - ray.loss_gradient[-1]) / own
+                return Ray(ray.nu, ray.loss_gradient, moved)
+        mass = problem.shares * ray.nu
+        up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        shrink_up, shrink_down = _fraction(target + down, up), _fraction(up - target, down)
+        nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
+        return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)
+
+    # --- the best dual point ----------------------------------------------------------------
+
+    def best(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
+        """The best dual point on the rays through the slopes at a point, or a better one known."""
+        best = known
+        with np.errstate(over="ignore", invalid="ignore"):
+            for ray in self._rays(at):
+                dual = self._best_on(self._cancel(ray))
+                if best is None or dual.value > best.value:
+                    best = dual
+        return best
+
+    def _rays(self, at: Evaluation) -> list[Ray]:
+        """Through the slopes at a point; at kinks also through slopes between the two sides.
+
+        A loss with kinks has many slopes at a kink and an evaluation returns only one, so that
+        the slopes of the loss rounded off over a few widths are tried too, in one pass more.
+        """
+        problem = self.problem
+        rays = [Ray(at.nu, at.loss_gradient, at.point)]
+        if math.isfinite(problem.loss.smoothness):
+            return rays
+        losses = [problem.loss.smoothed(width * problem.unit) for width in _WIDTHS]
+        slopes = np.stack([loss.slope(at.pred, problem.y) for loss in losses], axis=1)
+        gradients = problem.design.rmatvec(problem.shares[:, None] * slopes)
+        return rays + [Ray(nu, g, at.point) for nu, g in zip(slopes.T, gradients.T, strict=True)]
+
+    def _best_on(self, ray: Ray) -> DualPoint:
+        """The best point of a ray: a concave problem in one variable."""
+        problem = self.problem
+        candidates = [0.0, 1.0]
+        # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
+        if problem.folded is None or not problem.fit_intercept:
+            error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
+            low, high = self._feasible_multiples(ray, error)
+            if low < high:
+                found = minimize_scalar(
+                    lambda c: -self._value(ray, c, conjugates(c), error),
+                    bounds=(low, high),
+                    method="bounded",
+                    options={"xatol": 1e-12},
+                )
+                candidates += [float(found.x), low, high]
+        values = [self.value(ray, c) for c in candidates]
+        best = int(np.argmax(np.nan_to_num(values, nan=-math.inf)))
+        return DualPoint(candidates[best] * ray.nu, values[best])
+
+    def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
+        """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
+        problem = self.problem
+
+        def total(multiple: float) -> float:
+            return float(problem.shares @ self._conjugates(multiple * nu))
+
+        if not problem.loss.quadratic_rays:
+            return total
+        one, half = total(1.0), total(0.5)
+        quadratic = 2.0 * one - 4.0 * half
+        linear = 4.0 * half - one
+        return lambda multiple: multiple * (quadratic * multiple + linear)
+
+    def _feasible_multiples(self, ray: Ray, error: float) -> tuple[float, float]:
+        """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
+        problem, nu = self.problem, ray.nu
+        lower, upper = problem.loss.dual_interval(problem.y)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            room = np.where(nu > 0, upper / nu, np.where(nu < 0, lower / nu, math.inf))
+        room = room[problem.shares > 0]
+        p = problem.design.n_features
+        u = (self._v(ray, 1.0) - problem.q)[:p]
+        low, high = problem.penalty.feasible_multiples(u, problem.q[:p], problem.alpha, error)
+        return max(low, 0.0), min(high, float(np.nanmin(room, initial=4.0)))
+
+
+def _fraction(wanted: float, available: float) -> float:
+    """wanted / available, kept in [0, 1]."""
+    if available <= 0 or wanted >= available:
+        return 1.0
+    return max(wanted / available, 0.0)

@@ -1,0 +1,49 @@
+"""Losses: each one in one class, a function of prediction and target, elementwise.
+
+A loss knows its value, its slope, its curvature, its conjugate and the pieces on which it is
+flat, linear or quadratic. It knows nothing of regions: a decision (`safesift.screening`) is the
+strict containment of an interval of predictions in a piece.
+
+To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1) or
+`ResidualLoss` (a function φ of the residual prediction − y) and put it into `LOSSES`; the law
+tests pick it up from there.
+
+Every loss here is convex, non-negative, and has infimum 0, so that 0 is in the domain of its
+conjugate with f*(0) = 0.
+"""
+
+from safesift.losses.base import Loss, MarginLoss, Piece, ResidualLoss
+from safesift.losses.classification import Hinge, Logistic, SafeLogistic, SquaredHinge
+from safesift.losses.regression import (
+    EpsilonInsensitive,
+    Huber,
+    Squared,
+    SquaredEpsilonInsensitive,
+)
+
+__all__ = [
+    "LOSSES",
+    "EpsilonInsensitive",
+    "Hinge",
+    "Huber",
+    "Logistic",
+    "Loss",
+    "MarginLoss",
+    "Piece",
+    "ResidualLoss",
+    "SafeLogistic",
+    "Squared",
+    "SquaredEpsilonInsensitive",
+    "SquaredHinge",
+]
+
+LOSSES: dict[str, type[Loss]] = {
+    "hinge": Hinge,
+    "squared_hinge": SquaredHinge,
+    "logistic": Logistic,
+    "safe_logistic": SafeLogistic,
+    "squared": Squared,
+    "huber": Huber,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+}

@@ -1,0 +1,252 @@
+"""What every loss offers, and the two ways to make one: of the margin, of the residual."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+INF = math.inf
+
+
+@dataclass(frozen=True)
+class Piece:
+    """An interval on which a loss is ½·quadratic·t² + linear·t + constant.
+
+    Fields may be arrays, one entry per sample. The interval is (lower, upper); decisions need
+    strict containment, so whether its ends belong to it does not matter.
+    """
+
+    lower: ArrayLike
+    upper: ArrayLike
+    quadratic: ArrayLike = 0.0
+    linear: ArrayLike = 0.0
+    constant: ArrayLike = 0.0
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the loss is constant on this piece, for every sample."""
+        return bool(np.all(self.quadratic == 0) and np.all(self.linear == 0))
+
+
+class Loss(ABC):
+    """A convex loss f(prediction; y), elementwise, with infimum 0.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+        What `y` holds: labels -1 and 1, or real targets.
+    smoothness : float
+        Lipschitz constant of the slope, infinite where the loss has kinks.
+    lipschitz : float
+        Lipschitz constant of the loss itself, infinite for quadratic growth.
+    quadratic_rays : bool
+        Whether c ↦ f*(c·ν) is a quadratic polynomial for c > 0 inside the domain, as it is for
+        every piecewise linear-quadratic loss here. The best multiple of a dual point is then
+        found without further passes over the samples.
+    """
+
+    task: ClassVar[Literal["classification", "regression"]]
+    quadratic_rays: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def smoothness(self) -> float:
+        """Lipschitz constant of the slope."""
+
+    @property
+    @abstractmethod
+    def lipschitz(self) -> float:
+        """Lipschitz constant of the loss."""
+
+    @abstractmethod
+    def value(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        """f(pred; y)."""
+
+    @abstractmethod
+    def slope(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        """A subgradient of f(·; y) at `pred`: the derivative wherever there is one."""
+
+    @abstractmethod
+    def curvature(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        """Second derivative of f(·; y) at `pred`, 0 at a kink."""
+
+    @abstractmethod
+    def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
+        """A w ≥ 0 with f − ½w·t² convex around [lower, upper].
+
+        0 as soon as the interval touches a kink of the slope, so that a positive floor holds on
+        an open interval around [lower, upper] (up to continuity, where the curvature varies).
+        """
+
+    @abstractmethod
+    def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        """f*(ν; y) = sup_t tν − f(t; y): +inf outside its domain, never NaN."""
+
+    @abstractmethod
+    def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
+        """The closure of the domain of f*(·; y)."""
+
+    @abstractmethod
+    def pieces(self, y: ArrayLike) -> list[Piece]:
+        """The flat, linear and quadratic pieces of f(·; y), as intervals of predictions."""
+
+    def smoothed(self, width: float) -> Loss:
+        """A smooth loss close to this one, to solve with; itself where it is smooth already."""
+        return self
+
+    def take(self, rows: slice | NDArray) -> Loss:
+        """The loss of a selection of samples: differs only for per-sample parameters."""
+        return self
+
+
+class MarginLoss(Loss):
+    """f(pred; y) = φ(y·pred) with y = ±1. Subclasses give φ as `_phi`, `_dphi` and so on."""
+
+    task = "classification"
+
+    def value(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self._phi(np.multiply(y, pred, dtype=np.float64))
+
+    def slope(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return np.multiply(y, self._dphi(np.multiply(y, pred, dtype=np.float64)))
+
+    def curvature(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return self._ddphi(np.multiply(y, pred, dtype=np.float64))
+
+    def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
+        positive = np.greater(y, 0)
+        return self._floor(
+            np.where(positive, lower, np.negative(upper)),
+            np.where(positive, upper, np.negative(lower)),
+        )
+
+    def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._conjugate(np.multiply(y, nu, dtype=np.float64))
+
+    def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
+        lower, upper = self._dual_interval
+        positive = np.greater(y, 0)
+        return np.where(positive, lower, -upper), np.where(positive, upper, -lower)
+
+    def pieces(self, y: ArrayLike) -> list[Piece]:
+        y = np.asarray(y, dtype=np.float64)
+        positive = y > 0
+        return [
+            Piece(
+                lower=np.where(positive, piece.lower, -piece.upper),
+                upper=np.where(positive, piece.upper, -piece.lower),
+                quadratic=np.full_like(y, piece.quadratic),
+                linear=y * piece.linear,
+                constant=np.full_like(y, piece.constant),
+            )
+            for piece in self._pieces()
+        ]
+
+    @abstractmethod
+    def _phi(self, margin: Array) -> Array: ...
+
+    @abstractmethod
+    def _dphi(self, margin: Array) -> Array: ...
+
+    @abstractmethod
+    def _ddphi(self, margin: Array) -> Array: ...
+
+    @abstractmethod
+    def _floor(self, lower: Array, upper: Array) -> Array: ...
+
+    @abstractmethod
+    def _conjugate(self, u: Array) -> Array: ...
+
+    @property
+    @abstractmethod
+    def _dual_interval(self) -> tuple[float, float]: ...
+
+    @abstractmethod
+    def _pieces(self) -> list[Piece]: ...
+
+
+class ResidualLoss(Loss):
+    """f(pred; y) = φ(pred − y). Subclasses give φ as `_phi`, `_dphi` and so on.
+
+    The conjugate φ*(u) + u·y is computed as u·(φ*(u)/u + y): the sum would be inf − inf for
+    large u and y of opposite signs.
+    """
+
+    task = "regression"
+
+    def value(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self._phi(np.subtract(pred, y, dtype=np.float64))
+
+    def slope(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self._dphi(np.subtract(pred, y, dtype=np.float64))
+
+    def curvature(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        with np.errstate(over="ignore"):
+            return self._ddphi(np.subtract(pred, y, dtype=np.float64))
+
+    def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
+        return self._floor(np.subtract(lower, y), np.subtract(upper, y))
+
+    def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        lower, upper = self._dual_interval
+        nu = np.asarray(nu, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            inside = nu * (self._conjugate_ratio(nu) + y)
+        return np.where((nu < lower) | (nu > upper), INF, inside)
+
+    def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
+        lower, upper = self._dual_interval
+        zeros = np.zeros(np.shape(y))
+        return zeros + lower, zeros + upper
+
+    def pieces(self, y: ArrayLike) -> list[Piece]:
+        y = np.asarray(y, dtype=np.float64)
+        with np.errstate(over="ignore"):
+            return [
+                Piece(
+                    lower=y + piece.lower,
+                    upper=y + piece.upper,
+                    quadratic=np.full_like(y, piece.quadratic),
+                    linear=piece.linear - piece.quadratic * y,
+                    constant=y * (0.5 * piece.quadratic * y - piece.linear) + piece.constant,
+                )
+                for piece in self._pieces()
+            ]
+
+    @abstractmethod
+    def _phi(self, residual: Array) -> Array: ...
+
+    @abstractmethod
+    def _dphi(self, residual: Array) -> Array: ...
+
+    @abstractmethod
+    def _ddphi(self, residual: Array) -> Array: ...
+
+    @abstractmethod
+    def _floor(self, lower: Array, upper: Array) -> Array: ...
+
+    @abstractmethod
+    def _conjugate_ratio(self, u: Array) -> Array:
+        """φ*(u)/u inside the domain, anything at u = 0."""
+
+    @property
+    @abstractmethod
+    def _dual_interval(self) -> tuple[float, float]: ...
+
+    @abstractmethod
+    def _pieces(self) -> list[Piece]: ...
+
+
+def require_non_negative(name: str, value: ArrayLike) -> None:
+    if not np.all(np.isfinite(value)) or np.any(np.less(value, 0)):
+        raise ValueError(f"{name} must be finite and not negative, got {value!r}.")

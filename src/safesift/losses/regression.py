@@ -1,0 +1,212 @@
+"""Losses of the residual prediction − y, for real targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss, require_non_negative
+
+
+@dataclass(frozen=True)
+class Squared(ResidualLoss):
+    """φ(r) = ½r². One quadratic piece: every sample folds, none can be dropped."""
+
+    smoothness = 1.0
+    lipschitz = INF
+    _dual_interval = (-INF, INF)
+
+    def _phi(self, residual: Array) -> Array:
+        return 0.5 * residual**2
+
+    def _dphi(self, residual: Array) -> Array:
+        return residual
+
+    def _ddphi(self, residual: Array) -> Array:
+        return np.ones_like(residual)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.ones_like(lower)
+
+    def _conjugate_ratio(self, u: Array) -> Array:
+        return 0.5 * u
+
+    def _pieces(self) -> list[Piece]:
+        return [Piece(-INF, INF, quadratic=1.0)]
+
+
+@dataclass(frozen=True)
+class Huber(ResidualLoss):
+    """φ(r) = ½r² for |r| ≤ δ, δ|r| − ½δ² beyond. Not flat anywhere, but every piece folds.
+
+    Parameters
+    ----------
+    delta : float, default=1.0
+        Where the quadratic piece ends.
+    """
+
+    delta: float = 1.0
+    smoothness = 1.0
+
+    def __post_init__(self) -> None:
+        require_non_negative("delta", self.delta)
+        if self.delta == 0:
+            raise ValueError("delta must be positive, got 0: use EpsilonInsensitive(epsilon=0).")
+
+    @property
+    def lipschitz(self) -> float:
+        return self.delta
+
+    @property
+    def _dual_interval(self) -> tuple[float, float]:
+        return -self.delta, self.delta
+
+    def _phi(self, residual: Array) -> Array:
+        inner = np.minimum(np.abs(residual), self.delta)
+        return inner * (np.abs(residual) - 0.5 * inner)
+
+    def _dphi(self, residual: Array) -> Array:
+        return np.clip(residual, -self.delta, self.delta)
+
+    def _ddphi(self, residual: Array) -> Array:
+        return np.where(np.abs(residual) < self.delta, 1.0, 0.0)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.where((lower > -self.delta) & (upper < self.delta), 1.0, 0.0)
+
+    def _conjugate_ratio(self, u: Array) -> Array:
+        return 0.5 * u
+
+    def _pieces(self) -> list[Piece]:
+        delta = self.delta
+        return [
+            Piece(-delta, delta, quadratic=1.0),
+            Piece(-INF, -delta, linear=-delta, constant=-0.5 * delta**2),
+            Piece(delta, INF, linear=delta, constant=-0.5 * delta**2),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Insensitive(ResidualLoss):
+    """What the two ε-insensitive losses share: a tube of half-width ε, maybe one per sample."""
+
+    epsilon: float | NDArray = 0.1
+
+    def __post_init__(self) -> None:
+        require_non_negative("epsilon", self.epsilon)
+        if np.ndim(self.epsilon) > 1:
+            raise ValueError(
+                f"epsilon must be a number or one number per sample, got {np.ndim(self.epsilon)} "
+                "dimensions."
+            )
+
+    def take(self, rows: slice | NDArray) -> Loss:
+        if np.ndim(self.epsilon) == 0:
+            return self
+        return replace(self, epsilon=np.asarray(self.epsilon)[rows])
+
+    def _excess(self, residual: Array) -> Array:
+        """Signed distance of the residual to the tube."""
+        return residual - np.clip(residual, -np.asarray(self.epsilon), self.epsilon)
+
+
+@dataclass(frozen=True, eq=False)
+class EpsilonInsensitive(_Insensitive):
+    """φ(r) = [|r| − ε]₊, the loss of support vector regression. No curvature anywhere.
+
+    Parameters
+    ----------
+    epsilon : float or array of shape (n_samples,), default=0.1
+        Half-width of the tube in which the loss is zero; may differ per sample.
+    """
+
+    smoothness = INF
+    lipschitz = 1.0
+    _dual_interval = (-1.0, 1.0)
+
+    def _phi(self, residual: Array) -> Array:
+        return np.maximum(np.abs(residual) - self.epsilon, 0.0)
+
+    def _dphi(self, residual: Array) -> Array:
+        return np.where(np.abs(residual) > self.epsilon, np.sign(residual), 0.0)
+
+    def _ddphi(self, residual: Array) -> Array:
+        return np.zeros_like(residual)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.zeros_like(lower)
+
+    def _conjugate_ratio(self, u: Array) -> Array:
+        return np.copysign(self.epsilon, u)
+
+    def _pieces(self) -> list[Piece]:
+        epsilon = np.asarray(self.epsilon, dtype=np.float64)
+        return [
+            Piece(-epsilon, epsilon),
+            Piece(-INF, -epsilon, linear=-1.0, constant=-epsilon),
+            Piece(epsilon, INF, linear=1.0, constant=-epsilon),
+        ]
+
+    def smoothed(self, width: float) -> Loss:
+        return _SmoothedInsensitive(self.epsilon, width)
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredEpsilonInsensitive(_Insensitive):
+    """φ(r) = ½[|r| − ε]₊², the paper's screening-friendly regression.
+
+    Parameters
+    ----------
+    epsilon : float or array of shape (n_samples,), default=0.1
+        Half-width of the tube in which the loss is zero; may differ per sample.
+    """
+
+    smoothness = 1.0
+    lipschitz = INF
+    _dual_interval = (-INF, INF)
+
+    def _phi(self, residual: Array) -> Array:
+        return 0.5 * np.maximum(np.abs(residual) - self.epsilon, 0.0) ** 2
+
+    def _dphi(self, residual: Array) -> Array:
+        return self._excess(residual)
+
+    def _ddphi(self, residual: Array) -> Array:
+        return np.where(np.abs(residual) > self.epsilon, 1.0, 0.0)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        epsilon = np.asarray(self.epsilon)
+        return np.where((lower > epsilon) | (upper < -epsilon), 1.0, 0.0)
+
+    def _conjugate_ratio(self, u: Array) -> Array:
+        return 0.5 * u + np.copysign(self.epsilon, u)
+
+    def _pieces(self) -> list[Piece]:
+        epsilon = np.asarray(self.epsilon, dtype=np.float64)
+        constant = 0.5 * epsilon**2
+        return [
+            Piece(-epsilon, epsilon),
+            Piece(-INF, -epsilon, quadratic=1.0, linear=epsilon, constant=constant),
+            Piece(epsilon, INF, quadratic=1.0, linear=-epsilon, constant=constant),
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _SmoothedInsensitive(EpsilonInsensitive):
+    """The ε-insensitive loss with its kinks rounded off over (ε, ε + width)."""
+
+    width: float = 0.1
+
+    @property
+    def smoothness(self) -> float:
+        return 1.0 / self.width
+
+    def _phi(self, residual: Array) -> Array:
+        excess = np.abs(self._excess(residual))
+        inner = np.minimum(excess, self.width)
+        return inner * (excess - 0.5 * inner) / self.width
+
+    def _dphi(self, residual: Array) -> Array:
+        return np.clip(self._excess(residual) / self.width, -1.0, 1.0)
