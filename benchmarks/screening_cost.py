@@ -72,8 +72,8 @@ def main() -> None:
     single = X.astype(np.float32)
     for name in ("gap_ball", "gradient_ball", "auto"):
         for kind, matrix in (("float64", X), ("float32", single)):
-            row(name, kind, lambda r=name, m=matrix: ss.screen(m, y, alpha=1e-3, coef=coef, region=r),
-                products, 3.0)  # fmt: skip
+            arguments = {"alpha": 1e-3, "coef": coef, "region": name}
+            row(name, kind, lambda m=matrix, a=arguments: ss.screen(m, y, **a), products, 3.0)
     ellipsoid = ss.regions.Ellipsoid(n_steps=k, form="low_rank")
     row(f"ellipsoid, {k} steps, low rank", "float64",
         lambda: ss.screen(X, y, alpha=1e-3, coef=coef, region=ellipsoid),

@@ -32,9 +32,8 @@ def main() -> None:
     everything, slow = fit(X, y, C)
     kept, fast = fit(X[result.keep], y[result.keep], C)
     difference = np.abs(everything - kept).max() / np.abs(everything).max()
-    print(
-        f"LinearSVC on all {len(y)} rows: {slow:.2f} s; on the {result.keep.sum()} kept: {fast:.2f} s"
-    )
+    print(f"LinearSVC takes {slow:.2f} s on all {len(y)} rows,")
+    print(f"and {fast:.2f} s on the {result.keep.sum()} kept.")
     print(f"largest difference of a coefficient: {difference:.1e} of the largest coefficient")
     check = result.check(kept)
     print(f"check on all rows: {'passed' if check.passed else 'FAILED'}, gap {check.gap:.1e}")

@@ -42,9 +42,11 @@ def _conjugates(problem: Problem, nu: cp.Expression):
     unit, half_square = [u >= -1, u <= 0], 0.5 * cp.square(nu)
     match loss:
         case losses.Hinge():
-            return u, unit
+            return (1 - loss.mu) * u, unit
         case losses.SquaredHinge():
-            return half_square + u, [u <= 0]
+            return half_square + (1 - loss.mu) * u, [u <= 0]
+        case losses.SmoothedHinge():
+            return loss.width * half_square + (1 - loss.mu) * u, unit
         case losses.Logistic():
             return -cp.entr(-u) - cp.entr(1 + u), unit
         case losses.SafeLogistic():
@@ -55,6 +57,9 @@ def _conjugates(problem: Problem, nu: cp.Expression):
             return half_square + u, [cp.abs(nu) <= loss.delta]
         case losses.EpsilonInsensitive():
             return cp.multiply(loss.epsilon, cp.abs(nu)) + u, [cp.abs(nu) <= 1]
+        case losses.SmoothedEpsilonInsensitive():
+            tube = cp.multiply(loss.epsilon, cp.abs(nu))
+            return loss.width * half_square + tube + u, [cp.abs(nu) <= 1]
         case losses.SquaredEpsilonInsensitive():
             return half_square + cp.multiply(loss.epsilon, cp.abs(nu)) + u, []
     raise NotImplementedError(f"write the conjugate of {loss!r} for the reference solver")

@@ -89,22 +89,45 @@ def _sign(x: Fraction) -> int:
     return (x > 0) - (x < 0)
 
 
-def _hinge() -> ExactLoss:
+def _hinge(edge: Fraction) -> ExactLoss:
     return ExactLoss(
-        value=lambda m: _positive(1 - m),
-        slope=lambda m: -ONE if m < 1 else ZERO,
+        value=lambda m: _positive(edge - m),
+        slope=lambda m: -ONE if m < edge else ZERO,
         curvature=lambda m: ZERO,
-        conjugate=lambda u: u if -1 <= u <= 0 else None,
+        conjugate=lambda u: u * edge if -1 <= u <= 0 else None,
     )
 
 
-def _squared_hinge() -> ExactLoss:
+def _squared_hinge(edge: Fraction) -> ExactLoss:
     return ExactLoss(
-        value=lambda m: _positive(1 - m) ** 2 / 2,
-        slope=lambda m: -_positive(1 - m),
-        curvature=lambda m: ONE if m < 1 else ZERO,
-        conjugate=lambda u: u + u * u / 2 if u <= 0 else None,
+        value=lambda m: _positive(edge - m) ** 2 / 2,
+        slope=lambda m: -_positive(edge - m),
+        curvature=lambda m: ONE if m < edge else ZERO,
+        conjugate=lambda u: u * edge + u * u / 2 if u <= 0 else None,
     )
+
+
+def _smoothed_hinge(edge: Fraction, width: Fraction) -> ExactLoss:
+    return ExactLoss(
+        value=lambda m: _envelope(_positive(edge - m), width),
+        slope=lambda m: -min(_positive(edge - m) / width, ONE),
+        curvature=lambda m: ONE / width if edge - width < m < edge else ZERO,
+        conjugate=lambda u: u * edge + width * u * u / 2 if -1 <= u <= 0 else None,
+    )
+
+
+def _smoothed_insensitive(epsilon: Fraction, width: Fraction) -> ExactLoss:
+    return ExactLoss(
+        value=lambda r: _envelope(_positive(abs(r) - epsilon), width),
+        slope=lambda r: _sign(r) * min(_positive(abs(r) - epsilon) / width, ONE),
+        curvature=lambda r: ONE / width if epsilon < abs(r) < epsilon + width else ZERO,
+        conjugate=lambda u: epsilon * abs(u) + width * u * u / 2 if abs(u) <= 1 else None,
+    )
+
+
+def _envelope(excess: Fraction, width: Fraction) -> Fraction:
+    """The Moreau envelope of the identity on [0, ∞)."""
+    return excess * excess / (2 * width) if excess <= width else excess - width / 2
 
 
 def _logistic() -> ExactLoss:
@@ -193,9 +216,15 @@ def exact_loss(loss: losses.Loss, row: int) -> ExactLoss:
     """φ of one sample."""
     match loss:
         case losses.Hinge():
-            return _hinge()
+            return _hinge(1 - Fraction(float(loss.mu)))
         case losses.SquaredHinge():
-            return _squared_hinge()
+            return _squared_hinge(1 - Fraction(float(loss.mu)))
+        case losses.SmoothedHinge():
+            return _smoothed_hinge(1 - Fraction(float(loss.mu)), Fraction(float(loss.width)))
+        case losses.SmoothedEpsilonInsensitive():
+            return _smoothed_insensitive(
+                _per_sample(loss.epsilon, row), Fraction(float(loss.width))
+            )
         case losses.Logistic():
             return _logistic()
         case losses.SafeLogistic():

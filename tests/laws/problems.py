@@ -85,10 +85,15 @@ def make_loss(name: str, rng: np.random.Generator, n: int) -> losses.Loss:
         return losses.SafeLogistic(mu=float(rng.choice([0.0, 0.5, rng.uniform(0, 2)])))
     if name == "huber":
         return losses.Huber(delta=float(rng.uniform(0.1, 2)))
+    parameters = {}
+    if name.endswith("hinge"):
+        parameters["mu"] = float(rng.choice([0.0, 0.0, rng.uniform(-1, 1)]))
     if name.endswith("epsilon_insensitive"):
         per_sample = rng.uniform(0, 0.8, n)
-        return LOSSES[name](epsilon=per_sample if rng.random() < 0.5 else float(per_sample[0]))
-    return LOSSES[name]()
+        parameters["epsilon"] = per_sample if rng.random() < 0.5 else float(per_sample[0])
+    if name.startswith("smoothed"):
+        parameters["width"] = float(rng.uniform(0.05, 1))
+    return LOSSES[name](**parameters)
 
 
 def make_penalty(name: str, rng: np.random.Generator) -> penalties.Penalty:

@@ -167,9 +167,14 @@ class Program:
         margin, residual = cp.multiply(y, pred), pred - y
         match loss:
             case losses.Hinge():
-                return cp.pos(1 - margin)
+                return cp.pos(1 - loss.mu - margin)
             case losses.SquaredHinge():
-                return 0.5 * cp.square(cp.pos(1 - margin))
+                return 0.5 * cp.square(cp.pos(1 - loss.mu - margin))
+            case losses.SmoothedHinge():
+                return cp.huber(cp.pos(1 - loss.mu - margin), loss.width) / (2 * loss.width)
+            case losses.SmoothedEpsilonInsensitive():
+                excess = cp.pos(cp.abs(residual) - loss.epsilon)
+                return cp.huber(excess, loss.width) / (2 * loss.width)
             case losses.Logistic():
                 return cp.logistic(-margin)
             case losses.SafeLogistic():

@@ -43,6 +43,7 @@ PARAMETERS = {
     "mu": st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 3)),
     "delta": st.one_of(st.sampled_from([0.5, 1.0, 2.0]), st.floats(0.01, 10)),
     "epsilon": st.one_of(st.sampled_from([0.0, 0.25, 1.0]), st.floats(0, 2)),
+    "width": st.one_of(st.sampled_from([0.25, 1.0]), st.floats(0.01, 2)),
     "l1_ratio": st.one_of(st.sampled_from([0.0, 0.5]), st.floats(0, 0.99)),
     "radius": st.one_of(st.sampled_from([0.5, 1.0, 3.0]), st.floats(0.01, 10)),
 }

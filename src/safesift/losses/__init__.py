@@ -13,10 +13,17 @@ conjugate with f*(0) = 0.
 """
 
 from safesift.losses.base import Loss, MarginLoss, Piece, ResidualLoss
-from safesift.losses.classification import Hinge, Logistic, SafeLogistic, SquaredHinge
+from safesift.losses.classification import (
+    Hinge,
+    Logistic,
+    SafeLogistic,
+    SmoothedHinge,
+    SquaredHinge,
+)
 from safesift.losses.regression import (
     EpsilonInsensitive,
     Huber,
+    SmoothedEpsilonInsensitive,
     Squared,
     SquaredEpsilonInsensitive,
 )
@@ -32,6 +39,8 @@ __all__ = [
     "Piece",
     "ResidualLoss",
     "SafeLogistic",
+    "SmoothedEpsilonInsensitive",
+    "SmoothedHinge",
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
@@ -40,10 +49,12 @@ __all__ = [
 LOSSES: dict[str, type[Loss]] = {
     "hinge": Hinge,
     "squared_hinge": SquaredHinge,
+    "smoothed_hinge": SmoothedHinge,
     "logistic": Logistic,
     "safe_logistic": SafeLogistic,
     "squared": Squared,
     "huber": Huber,
     "epsilon_insensitive": EpsilonInsensitive,
+    "smoothed_epsilon_insensitive": SmoothedEpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
 }

@@ -122,10 +122,8 @@ class MarginLoss(Loss):
 
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
         positive = np.greater(y, 0)
-        return self._floor(
-            np.where(positive, lower, np.negative(upper)),
-            np.where(positive, upper, np.negative(lower)),
-        )
+        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+        return self._floor(np.where(positive, lower, -upper), np.where(positive, upper, -lower))
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -195,7 +193,9 @@ class ResidualLoss(Loss):
             return self._ddphi(np.subtract(pred, y, dtype=np.float64))
 
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
-        return self._floor(np.subtract(lower, y), np.subtract(upper, y))
+        return self._floor(
+            np.subtract(lower, y, dtype=np.float64), np.subtract(upper, y, dtype=np.float64)
+        )
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         lower, upper = self._dual_interval
@@ -247,6 +247,38 @@ class ResidualLoss(Loss):
     def _pieces(self) -> list[Piece]: ...
 
 
-def require_non_negative(name: str, value: ArrayLike) -> None:
-    if not np.all(np.isfinite(value)) or np.any(np.less(value, 0)):
-        raise ValueError(f"{name} must be finite and not negative, got {value!r}.")
+def require_non_negative(name: str, value: ArrayLike, per_sample: bool = False) -> None:
+    """Refuse parameters that are negative, NaN or infinite."""
+    numbers = _numbers(name, value, per_sample)
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"{name} must be finite and not negative, got {_worst(numbers)!r}.")
+
+
+def require_positive(name: str, value: ArrayLike) -> None:
+    """Refuse parameters that are not positive and finite."""
+    numbers = _numbers(name, value)
+    if not (np.isfinite(numbers).all() and (numbers > 0).all()):
+        raise ValueError(f"{name} must be positive and finite, got {_worst(numbers)!r}.")
+
+
+def require_finite(name: str, value: ArrayLike) -> None:
+    """Refuse parameters that are NaN or infinite."""
+    numbers = _numbers(name, value)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite, got {_worst(numbers)!r}.")
+
+
+def _numbers(name: str, value: ArrayLike, per_sample: bool = False) -> Array:
+    wanted = "a number or one number per sample" if per_sample else "a number"
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.") from None
+    if value is None or numbers.ndim > per_sample:
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.")
+    return numbers
+
+
+def _worst(numbers: Array) -> float:
+    """The value to complain about."""
+    return float(np.where(np.isnan(numbers), -np.inf, numbers).min())

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece, require_non_negative
+from safesift.losses.base import (
+    INF,
+    Array,
+    Loss,
+    MarginLoss,
+    Piece,
+    require_finite,
+    require_non_negative,
+    require_positive,
+)
+
+# (e^z − 1 − z)/z² as a polynomial, highest power first, to 1e-17 on [−1, 0]
+_EXPONENTIAL_REST = [1.0 / math.factorial(k) for k in range(20, 1, -1)]
 
 
 @dataclass(frozen=True)
-class Hinge(MarginLoss):
-    """φ(m) = [1 − m]₊, the loss of the support vector machine. No curvature anywhere.
+class _Threshold(MarginLoss):
+    """What the hinges share: flat for margins of 1 − μ or more."""
+
+    mu: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_finite("mu", self.mu)
+
+    @property
+    def _edge(self) -> float:
+        """Where the flat piece begins."""
+        return 1.0 - self.mu
+
+    def _short(self, margin: Array) -> Array:
+        """How far the margin is below the flat piece."""
+        return np.maximum(self._edge - margin, 0.0)
+
+
+@dataclass(frozen=True)
+class Hinge(_Threshold):
+    """φ(m) = [1 − μ − m]₊, the loss of the support vector machine. No curvature anywhere.
+
+    Parameters
+    ----------
+    mu : float, default=0.0
+        Moves the flat piece to the left: it is [1 − μ, ∞).
 
     Examples
     --------
@@ -26,10 +63,10 @@ class Hinge(MarginLoss):
     _dual_interval = (-1.0, 0.0)
 
     def _phi(self, margin: Array) -> Array:
-        return np.maximum(1.0 - margin, 0.0)
+        return self._short(margin)
 
     def _dphi(self, margin: Array) -> Array:
-        return np.where(margin < 1.0, -1.0, 0.0)
+        return np.where(margin < self._edge, -1.0, 0.0)
 
     def _ddphi(self, margin: Array) -> Array:
         return np.zeros_like(margin, dtype=np.float64)
@@ -38,18 +75,24 @@ class Hinge(MarginLoss):
         return np.zeros_like(lower)
 
     def _conjugate(self, u: Array) -> Array:
-        return np.where((u >= -1.0) & (u <= 0.0), u, INF)
+        return np.where((u >= -1.0) & (u <= 0.0), u * self._edge, INF)
 
     def _pieces(self) -> list[Piece]:
-        return [Piece(1.0, INF), Piece(-INF, 1.0, linear=-1.0, constant=1.0)]
+        edge = self._edge
+        return [Piece(edge, INF), Piece(-INF, edge, linear=-1.0, constant=edge)]
 
     def smoothed(self, width: float) -> Loss:
-        return _SmoothedHinge(width)
+        return SmoothedHinge(self.mu, width)
 
 
 @dataclass(frozen=True)
-class SquaredHinge(MarginLoss):
-    """φ(m) = ½[1 − m]₊². Flat for m ≥ 1, curvature 1 below.
+class SquaredHinge(_Threshold):
+    """φ(m) = ½[1 − μ − m]₊². Flat for m ≥ 1 − μ, curvature 1 below.
+
+    Parameters
+    ----------
+    mu : float, default=0.0
+        Moves the flat piece to the left: it is [1 − μ, ∞).
 
     Examples
     --------
@@ -63,22 +106,85 @@ class SquaredHinge(MarginLoss):
     _dual_interval = (-INF, 0.0)
 
     def _phi(self, margin: Array) -> Array:
-        return 0.5 * np.maximum(1.0 - margin, 0.0) ** 2
+        return 0.5 * self._short(margin) ** 2
 
     def _dphi(self, margin: Array) -> Array:
-        return -np.maximum(1.0 - margin, 0.0)
+        return -self._short(margin)
 
     def _ddphi(self, margin: Array) -> Array:
-        return np.where(margin < 1.0, 1.0, 0.0)
+        return np.where(margin < self._edge, 1.0, 0.0)
 
     def _floor(self, lower: Array, upper: Array) -> Array:
-        return np.where(upper < 1.0, 1.0, 0.0)
+        return np.where(upper < self._edge, 1.0, 0.0)
 
     def _conjugate(self, u: Array) -> Array:
-        return np.where(u <= 0.0, u * (1.0 + 0.5 * u), INF)
+        return np.where(u <= 0.0, u * (self._edge + 0.5 * u), INF)
 
     def _pieces(self) -> list[Piece]:
-        return [Piece(1.0, INF), Piece(-INF, 1.0, quadratic=1.0, linear=-1.0, constant=0.5)]
+        edge = self._edge
+        curved = Piece(-INF, edge, quadratic=1.0, linear=-edge, constant=0.5 * edge**2)
+        return [Piece(edge, INF), curved]
+
+
+@dataclass(frozen=True)
+class SmoothedHinge(_Threshold):
+    """The hinge with its kink rounded off over a width: its Moreau envelope.
+
+    φ(m) = s²/(2w) for s ≤ w, s − ½w beyond, with s = [1 − μ − m]₊ and w the width.
+
+    Parameters
+    ----------
+    mu : float, default=0.0
+        Moves the flat piece to the left: it is [1 − μ, ∞).
+    width : float, default=0.1
+        Width w of the quadratic piece; the smoothness constant is 1/w.
+    """
+
+    width: float = 0.1
+    lipschitz = 1.0
+    _dual_interval = (-1.0, 0.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("width", self.width)
+
+    @property
+    def smoothness(self) -> float:
+        return 1.0 / self.width
+
+    def _phi(self, margin: Array) -> Array:
+        short = self._short(margin)
+        inner = np.minimum(short, self.width)
+        return inner * (short - 0.5 * inner) / self.width
+
+    def _dphi(self, margin: Array) -> Array:
+        return -np.minimum(self._short(margin) / self.width, 1.0)
+
+    def _ddphi(self, margin: Array) -> Array:
+        short = self._short(margin)
+        return np.where((short > 0.0) & (short < self.width), 1.0 / self.width, 0.0)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        inside = (upper < self._edge) & (lower > self._edge - self.width)
+        return np.where(inside, 1.0 / self.width, 0.0)
+
+    def _conjugate(self, u: Array) -> Array:
+        inside = (u >= -1.0) & (u <= 0.0)
+        return np.where(inside, u * (self._edge + 0.5 * self.width * u), INF)
+
+    def _pieces(self) -> list[Piece]:
+        edge, width = self._edge, self.width
+        return [
+            Piece(edge, INF),
+            Piece(
+                edge - width,
+                edge,
+                quadratic=1.0 / width,
+                linear=-edge / width,
+                constant=0.5 * edge**2 / width,
+            ),
+            Piece(-INF, edge - width, linear=-1.0, constant=edge - 0.5 * width),
+        ]
 
 
 @dataclass(frozen=True)
@@ -140,9 +246,9 @@ class SafeLogistic(MarginLoss):
 
     def _phi(self, margin: Array) -> Array:
         z = self._depth(margin)
-        # e^z − 1 − z cancels for small z: the series there, to 1e-16 relative
-        near = z * z * (0.5 + z * (1 / 6 + z * (1 / 24 + z * (1 / 120 + z / 720))))
-        return np.where(z > -1e-2, near, np.expm1(z) - z)
+        # e^z − 1 − z cancels for small z: the series there
+        near = z * z * np.polyval(_EXPONENTIAL_REST, np.maximum(z, -1.0))
+        return np.where(z > -1.0, near, np.expm1(z) - z)
 
     def _dphi(self, margin: Array) -> Array:
         return np.expm1(self._depth(margin))
@@ -160,22 +266,3 @@ class SafeLogistic(MarginLoss):
 
     def _pieces(self) -> list[Piece]:
         return [Piece(1.0 - self.mu, INF)]
-
-
-@dataclass(frozen=True)
-class _SmoothedHinge(Hinge):
-    """The hinge with its kink rounded off over (1 − width, 1): its Moreau envelope, shifted."""
-
-    width: float = 0.1
-
-    @property
-    def smoothness(self) -> float:
-        return 1.0 / self.width
-
-    def _phi(self, margin: Array) -> Array:
-        short = np.maximum(1.0 - margin, 0.0)
-        inner = np.minimum(short, self.width)
-        return inner * (short - 0.5 * inner) / self.width
-
-    def _dphi(self, margin: Array) -> Array:
-        return np.clip((margin - 1.0) / self.width, -1.0, 0.0)

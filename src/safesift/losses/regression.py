@@ -7,7 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss, require_non_negative
+from safesift.losses.base import (
+    INF,
+    Array,
+    Loss,
+    Piece,
+    ResidualLoss,
+    require_non_negative,
+    require_positive,
+)
 
 
 @dataclass(frozen=True)
@@ -51,9 +59,7 @@ class Huber(ResidualLoss):
     smoothness = 1.0
 
     def __post_init__(self) -> None:
-        require_non_negative("delta", self.delta)
-        if self.delta == 0:
-            raise ValueError("delta must be positive, got 0: use EpsilonInsensitive(epsilon=0).")
+        require_positive("delta", self.delta)
 
     @property
     def lipschitz(self) -> float:
@@ -95,12 +101,7 @@ class _Insensitive(ResidualLoss):
     epsilon: float | NDArray = 0.1
 
     def __post_init__(self) -> None:
-        require_non_negative("epsilon", self.epsilon)
-        if np.ndim(self.epsilon) > 1:
-            raise ValueError(
-                f"epsilon must be a number or one number per sample, got {np.ndim(self.epsilon)} "
-                "dimensions."
-            )
+        require_non_negative("epsilon", self.epsilon, per_sample=True)
 
     def take(self, rows: slice | NDArray) -> Loss:
         if np.ndim(self.epsilon) == 0:
@@ -150,7 +151,76 @@ class EpsilonInsensitive(_Insensitive):
         ]
 
     def smoothed(self, width: float) -> Loss:
-        return _SmoothedInsensitive(self.epsilon, width)
+        return SmoothedEpsilonInsensitive(self.epsilon, width)
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedEpsilonInsensitive(_Insensitive):
+    """The ε-insensitive loss with its kinks rounded off over a width: its Moreau envelope.
+
+    φ(r) = s²/(2w) for s ≤ w, s − ½w beyond, with s = [|r| − ε]₊ and w the width.
+
+    Parameters
+    ----------
+    epsilon : float or array of shape (n_samples,), default=0.1
+        Half-width of the tube in which the loss is zero; may differ per sample.
+    width : float, default=0.1
+        Width w of the quadratic pieces; the smoothness constant is 1/w.
+    """
+
+    width: float = 0.1
+    lipschitz = 1.0
+    _dual_interval = (-1.0, 1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive("width", self.width)
+
+    @property
+    def smoothness(self) -> float:
+        return 1.0 / self.width
+
+    def _phi(self, residual: Array) -> Array:
+        excess = np.abs(self._excess(residual))
+        inner = np.minimum(excess, self.width)
+        return inner * (excess - 0.5 * inner) / self.width
+
+    def _dphi(self, residual: Array) -> Array:
+        return np.clip(self._excess(residual) / self.width, -1.0, 1.0)
+
+    def _ddphi(self, residual: Array) -> Array:
+        excess = np.abs(self._excess(residual))
+        return np.where((excess > 0.0) & (excess < self.width), 1.0 / self.width, 0.0)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        inner = np.asarray(self.epsilon)
+        outer = inner + self.width
+        inside = ((lower > inner) & (upper < outer)) | ((lower > -outer) & (upper < -inner))
+        return np.where(inside, 1.0 / self.width, 0.0)
+
+    def _conjugate_ratio(self, u: Array) -> Array:
+        return 0.5 * self.width * u + np.copysign(self.epsilon, u)
+
+    def _pieces(self) -> list[Piece]:
+        epsilon, width = np.asarray(self.epsilon, dtype=np.float64), self.width
+        pieces = [Piece(-epsilon, epsilon)]
+        for sign in (-1.0, 1.0):
+            near, far = sign * epsilon, sign * (epsilon + width)
+            curved = Piece(
+                np.minimum(near, far),
+                np.maximum(near, far),
+                quadratic=1.0 / width,
+                linear=-sign * epsilon / width,
+                constant=0.5 * epsilon**2 / width,
+            )
+            beyond = Piece(
+                -INF if sign < 0 else far,
+                far if sign < 0 else INF,
+                linear=sign,
+                constant=-epsilon - 0.5 * width,
+            )
+            pieces += [curved, beyond]
+        return pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,22 +261,3 @@ class SquaredEpsilonInsensitive(_Insensitive):
             Piece(-INF, -epsilon, quadratic=1.0, linear=epsilon, constant=constant),
             Piece(epsilon, INF, quadratic=1.0, linear=-epsilon, constant=constant),
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class _SmoothedInsensitive(EpsilonInsensitive):
-    """The ε-insensitive loss with its kinks rounded off over (ε, ε + width)."""
-
-    width: float = 0.1
-
-    @property
-    def smoothness(self) -> float:
-        return 1.0 / self.width
-
-    def _phi(self, residual: Array) -> Array:
-        excess = np.abs(self._excess(residual))
-        inner = np.minimum(excess, self.width)
-        return inner * (excess - 0.5 * inner) / self.width
-
-    def _dphi(self, residual: Array) -> Array:
-        return np.clip(self._excess(residual) / self.width, -1.0, 1.0)

@@ -110,6 +110,14 @@ class EditBall(_Previous):
     removed: Edit | None = None
     name = "edit_ball"
 
+    def validate(self, problem: Problem) -> None:
+        super().validate(problem)
+        if problem.loss.take(slice(0, 0)) is not problem.loss:
+            raise ValueError(
+                "region='edit_ball' needs a loss with one parameter for all samples: pass the "
+                "previous solution as coef= instead, with any other region."
+            )
+
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
         coef = np.asarray(self.coef, dtype=np.float64)
         alpha, total = problem.alpha, problem.divisor
