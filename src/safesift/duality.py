@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.design.base import EPS, UNDERFLOW
-from safesift.penalties import _norm
+from safesift.numerics import EPS, norm, total
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
 
 Array = NDArray[np.float64]
 
-# widths, in units of the targets, over which kinks are rounded off to find better slopes
-_WIDTHS = (0.3, 0.03, 0.003)
+# widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
+WIDTHS = (0.3, 0.03, 0.003)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +57,12 @@ class Dual:
         terms = self._conjugates(nu)
         if np.isposinf(terms).any():
             return -math.inf
-        conjugates = float(problem.shares @ terms)
         room = problem.design.sum_error + 16 * EPS
-        conjugates += room * float(problem.shares @ np.abs(terms))
+        sizes = problem.loss.conjugate_size(nu, problem.y)
+        conjugates = total(problem.shares, terms) + room * total(problem.shares, sizes)
         error = self._rounding(ray)
         if problem.fit_intercept:
-            rise, moved = self._balance(nu, terms, multiple * ray.point, self._rest(ray, multiple))
+            rise, moved = self._balance(ray, multiple, terms)
             conjugates, error = conjugates + rise, error + moved
         return self._value(ray, multiple, conjugates, error)
 
@@ -75,15 +74,18 @@ class Dual:
     def _value(self, ray: Ray, multiple: float, conjugates: float, error: float) -> float:
         """The dual value, given (1/W) Σ s_i f*(multiple·ν_i) and the error of v."""
         problem = self.problem
-        v, constant = self._v(ray, multiple), 0.0
+        v = self._v(ray, multiple)
+        p = problem.design.n_features
+        support = problem.penalty.support(v[:p], problem.alpha, error * max(multiple, 1.0))
+        constant = size = 0.0
         if problem.folded is not None:
+            length = multiple * norm(ray.point)
             curved = multiple * problem.folded.product(ray.point)
             constant = problem.folded.r - 0.5 * multiple * float(ray.point @ curved)
-        p = problem.design.n_features
-        if problem.fit_intercept and abs(v[p]) > 64 * error + UNDERFLOW:
-            return -math.inf
-        error *= max(multiple, 1.0)
-        return constant - conjugates - problem.penalty.support(v[:p], problem.alpha, error)
+            size = abs(problem.folded.r) + length * problem.folded.size(length)
+        # the rounding of these few sums and products
+        lost = (problem.design.n_columns + 16) * EPS * (size + abs(conjugates) + support)
+        return constant - conjugates - support - lost
 
     def _v(self, ray: Ray, multiple: float) -> Array:
         folded = self.problem.folded
@@ -93,46 +95,50 @@ class Dual:
     def _rounding(self, ray: Ray) -> float:
         """‖computed v − exact v‖ at the multiple 1."""
         problem = self.problem
-        load = float(problem.shares @ (np.abs(ray.nu) * problem.design.row_norms))
+        load = total(problem.shares, np.abs(ray.nu) * problem.design.row_norms)
         error = (problem.design.sum_error + 8 * EPS) * load
         if problem.folded is not None:
-            error += problem.design.n_columns * EPS * problem.folded.size(_norm(ray.point))
+            error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
         return error
 
     # --- the intercept's constraint ---------------------------------------------------------
 
-    def _rest(self, ray: Ray, multiple: float) -> float:
-        """A bound on |v| on the intercept's coordinate, rounding included."""
+    def _rest(self, ray: Ray, multiple: float) -> tuple[float, float]:
+        """Bounds on v on the intercept's coordinate, rounding included."""
         problem = self.problem
-        size = multiple * float(problem.shares @ np.abs(ray.nu))
+        size = multiple * total(problem.shares, np.abs(ray.nu))
         if problem.folded is not None:
-            size += problem.design.n_columns * problem.folded.size(_norm(ray.point))
-        v = self._v(ray, multiple)[-1]
-        return abs(v) + (problem.design.sum_error + 8 * EPS) * size + UNDERFLOW
+            size += problem.design.n_columns * problem.folded.size(norm(ray.point))
+        v = float(self._v(ray, multiple)[-1])
+        error = (problem.design.sum_error + 8 * EPS) * size
+        return v - error, v + error
 
-    def _balance(
-        self, nu: Array, conjugates: Array, point: Array, rest: float
-    ) -> tuple[float, float]:
+    def _balance(self, ray: Ray, multiple: float, conjugates: Array) -> tuple[float, float]:
         """What it costs to make v vanish on the intercept's coordinate exactly.
 
-        It vanishes only up to a `rest`, which is rounding. Moving the folded part's point, or
-        shrinking all positive or all negative slopes by the factor 1 − rest/mass, makes it exact;
-        by convexity and f*(0) = 0 the conjugates then rise by at most rest/mass times their size.
-        Returned are bounds on that rise and on how far v moves.
+        It vanishes only up to rounding. Moving the folded part's point, or shrinking all slopes of
+        the sign of v by the factor 1 − |v|/mass, makes it exact; by convexity and f*(0) = 0 the
+        conjugates then rise by at most |v|/mass times their size. Returned are bounds on that rise
+        (infinite where the mass does not suffice) and on how far v moves.
         """
         problem, Q = self.problem, self.problem.Q
+        low, high = self._rest(ray, multiple)
         if Q is not None and Q[-1, -1] > 0:
-            shift = rest / Q[-1, -1]
-            slope = abs(float(problem.folded.product(point)[-1])) + 0.5 * rest
-            return slope * shift, shift * _norm(Q[-1])
+            rest = max(-low, high)
+            slope = multiple * abs(float(problem.folded.product(ray.point)[-1])) + 0.5 * rest
+            return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
-        for side in (nu > 0, nu < 0):
-            mass = float(problem.shares[side] @ np.abs(nu[side]))
-            if mass > 0:
-                shares = min(rest / mass, 1.0) * problem.shares[side]
-                rise = max(rise, float(shares @ np.abs(conjugates[side])))
-                load = np.abs(nu[side]) * problem.design.row_norms[side]
-                moved = max(moved, float(shares @ load))
+        for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):
+            if rest <= 0:
+                continue
+            shares, nu = problem.shares[side], multiple * ray.nu[side]
+            mass = total(shares, np.abs(nu)) * (1.0 - problem.design.sum_error)
+            if not mass >= rest:
+                return math.inf, 0.0
+            shrink = rest / mass
+            rise = max(rise, shrink * total(shares, np.abs(conjugates[side])))
+            load = np.abs(nu) * problem.design.row_norms[side]
+            moved = max(moved, shrink * total(shares, load))
         return rise, moved
 
     def _cancel(self, ray: Ray) -> Ray:
@@ -181,7 +187,7 @@ class Dual:
         rays = [Ray(at.nu, at.loss_gradient, at.point)]
         if math.isfinite(problem.loss.smoothness):
             return rays
-        losses = [problem.loss.smoothed(width * problem.unit) for width in _WIDTHS]
+        losses = [problem.loss.smoothed(width * problem.unit) for width in WIDTHS]
         slopes = np.stack([loss.slope(at.pred, problem.y) for loss in losses], axis=1)
         gradients = problem.design.rmatvec(problem.shares[:, None] * slopes)
         return rays + [Ray(nu, g, at.point) for nu, g in zip(slopes.T, gradients.T, strict=True)]
@@ -210,12 +216,12 @@ class Dual:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
         problem = self.problem
 
-        def total(multiple: float) -> float:
-            return float(problem.shares @ self._conjugates(multiple * nu))
+        def at(multiple: float) -> float:
+            return total(problem.shares, self._conjugates(multiple * nu))
 
         if not problem.loss.quadratic_rays:
-            return total
-        one, half = total(1.0), total(0.5)
+            return at
+        one, half = at(1.0), at(0.5)
         quadratic = 2.0 * one - 4.0 * half
         linear = 4.0 * half - one
         return lambda multiple: multiple * (quadratic * multiple + linear)

@@ -17,6 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from safesift.numerics import norm
+from safesift.parameters import require_finite, require_positive
+
 __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "L1Ball", "L2Ball", "Penalty", "Subgradient"]
 
 Array = NDArray[np.float64]
@@ -93,6 +96,14 @@ class Penalty(ABC):
         """
         return 0.0, 4.0
 
+    def contains(self, coef: Array) -> bool:
+        """Whether R is surely finite at a point, rounding of norms included."""
+        return True
+
+    def inside(self, coef: Array) -> Array:
+        """The nearest point that is surely feasible, nearly."""
+        return coef
+
     def feasibility_cut(self, coef: Array) -> Cut | None:
         """A cut that separates an infeasible point from the constraint, None for a feasible one."""
         return None
@@ -105,14 +116,6 @@ def _soft(coef: Array, threshold: float) -> Array:
 def _l1_least_norm(coef: Array, gradient: Array, weight: float) -> Array:
     """Least-norm element of gradient + weight·∂‖·‖₁(coef)."""
     return np.where(coef != 0, gradient + weight * np.sign(coef), _soft(gradient, weight))
-
-
-def _norm(u: Array) -> float:
-    """‖u‖₂ without overflow or underflow in between."""
-    largest = np.max(np.abs(u), initial=0.0)
-    if largest == 0 or not np.isfinite(largest):
-        return float(largest)
-    return float(largest * np.linalg.norm(u / largest))
 
 
 def _largest(u: Array) -> float:
@@ -139,10 +142,10 @@ class L2(Penalty):
     strong_convexity = 1.0
 
     def value(self, coef: Array) -> float:
-        return 0.5 * _square(_norm(coef))
+        return 0.5 * _square(norm(coef))
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
-        return 0.5 * _square(_norm(u) + error) / alpha
+        return 0.5 * _square(norm(u) + error) / alpha
 
     def prox(self, coef: Array, step: float) -> Array:
         return coef / (1.0 + step)
@@ -200,6 +203,7 @@ class ElasticNet(Penalty):
     l1_ratio: float = 0.5
 
     def __post_init__(self) -> None:
+        require_finite("l1_ratio", self.l1_ratio)
         if not 0.0 <= self.l1_ratio < 1.0:
             raise ValueError(
                 f"l1_ratio must be in [0, 1), got {self.l1_ratio!r}: for 1 use penalty='l1'."
@@ -210,11 +214,11 @@ class ElasticNet(Penalty):
         return 1.0 - self.l1_ratio
 
     def value(self, coef: Array) -> float:
-        l2 = 0.5 * self.strong_convexity * _square(_norm(coef))
+        l2 = 0.5 * self.strong_convexity * _square(norm(coef))
         return self.l1_ratio * float(np.abs(coef).sum()) + l2
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
-        beyond = _norm(_soft(u, alpha * self.l1_ratio)) + error
+        beyond = norm(_soft(u, alpha * self.l1_ratio)) + error
         return 0.5 * _square(beyond) / (alpha * self.strong_convexity)
 
     def prox(self, coef: Array, step: float) -> Array:
@@ -239,8 +243,7 @@ class _Ball(Penalty):
     is_constraint = True
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {self.radius!r}.")
+        require_positive("radius", self.radius)
 
     @abstractmethod
     def _size(self, coef: Array) -> float:
@@ -266,6 +269,15 @@ class _Ball(Penalty):
 
     def norm_bound(self, objective: float, alpha: float) -> float:
         return self.radius
+
+    def contains(self, coef: Array) -> bool:
+        return self._size(coef) <= self.radius * (1.0 - _ROOM)
+
+    def inside(self, coef: Array) -> Array:
+        pulled = self.prox(coef, 1.0)
+        size = self._size(pulled)
+        limit = self.radius * (1.0 - 2.0 * _ROOM)
+        return pulled if size <= limit else pulled * (limit / size)
 
     def feasibility_cut(self, coef: Array) -> Cut | None:
         excess = self._size(coef) - self.radius
@@ -298,19 +310,19 @@ class L2Ball(_Ball):
     """
 
     def _size(self, coef: Array) -> float:
-        return _norm(coef)
+        return norm(coef)
 
     def _dual_size(self, u: Array) -> float:
-        return _norm(u)
+        return norm(u)
 
     def _outward(self, coef: Array) -> Array:
-        return coef / _norm(coef)
+        return coef / norm(coef)
 
     def _multiplier(self, coef: Array, gradient: Array) -> float:
         return max(0.0, -float(gradient @ self._outward(coef)))
 
     def prox(self, coef: Array, step: float) -> Array:
-        size = _norm(coef)
+        size = norm(coef)
         return coef if size <= self.radius else coef * (self.radius / size)
 
 
@@ -352,8 +364,12 @@ class L1Ball(_Ball):
         # the threshold at which the soft-thresholded vector has norm `radius`
         sizes = np.sort(np.abs(coef))[::-1]
         thresholds = (np.cumsum(sizes) - self.radius) / np.arange(1, len(sizes) + 1)
-        last = np.nonzero(sizes > thresholds)[0][-1]
-        return _soft(coef, thresholds[last])
+        beyond = np.flatnonzero(sizes > thresholds)
+        if beyond.size == 0:
+            # a radius lost in the rounding of the largest entry: only that entry is left
+            only = np.abs(coef) == sizes[0]
+            return np.where(only, np.sign(coef) * self.radius / only.sum(), 0.0)
+        return _soft(coef, thresholds[beyond[-1]])
 
 
 PENALTIES: dict[str, type[Penalty]] = {

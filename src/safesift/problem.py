@@ -23,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.design.base import EPS, UNDERFLOW, Design
+from safesift.design.base import Design
 from safesift.duality import Dual, DualPoint, Ray
 from safesift.losses import Loss
-from safesift.penalties import Penalty, _norm
+from safesift.numerics import EPS, norm, prediction_error, total
+from safesift.penalties import Penalty
 
 if TYPE_CHECKING:
     from safesift.screening import Decisions
@@ -53,10 +54,10 @@ class Quadratic:
         """½xᵀQx + qᵀx + r."""
         return 0.5 * float(point @ self.product(point)) + float(self.q @ point) + self.r
 
-    def size(self, norm: float) -> float:
-        """A bound on ‖Qx + q‖ for ‖x‖ ≤ norm, to which rounding errors are relative."""
+    def size(self, length: float) -> float:
+        """A bound on ‖Qx + q‖ for ‖x‖ ≤ length, to which rounding errors are relative."""
         matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))
-        return matrix * norm + _norm(self.q)
+        return matrix * length + norm(self.q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +128,8 @@ class Problem:
     divisor : float
         W, the total weight of the *full* problem. It stays when rows are dropped.
     folded : Quadratic or None
+    certified : bool
+        False for what is left after decisions that a guess entered.
     """
 
     design: Design
@@ -137,6 +140,7 @@ class Problem:
     weights: Array
     divisor: float
     folded: Quadratic | None = None
+    certified: bool = True
 
     # --- shape ------------------------------------------------------------------------------
 
@@ -178,11 +182,16 @@ class Problem:
         return (point[:-1], float(point[-1])) if self.fit_intercept else (point, 0.0)
 
     def feasible(self, point: Array) -> Array:
-        """The point, moved onto the constraint if the penalty is one and the point is outside."""
+        """The point, moved inside the constraint if the penalty is one and the point is not.
+
+        A hair inside: its value then bounds the optimal one, whatever the rounding of norms.
+        """
         coef, intercept = self.split(point)
-        if not self.penalty.is_constraint or math.isfinite(self.penalty.value(coef)):
-            return point
-        return self.join(self.penalty.prox(coef, 1.0), intercept)
+        return (
+            point
+            if self.penalty.contains(coef)
+            else self.join(self.penalty.inside(coef), intercept)
+        )
 
     # --- primal -----------------------------------------------------------------------------
 
@@ -209,7 +218,7 @@ class Problem:
         self, point: Array, pred: Array, nu: Array, losses: Array, loss_gradient: Array
     ) -> Evaluation:
         coef, _ = self.split(point)
-        value = float(self.shares @ losses) + _scaled(self.alpha, self.penalty.value(coef))
+        value = total(self.shares, losses) + _scaled(self.alpha, self.penalty.value(coef))
         gradient = loss_gradient
         if self.folded is not None:
             value += self.folded.value(point)
@@ -232,37 +241,35 @@ class Problem:
         coef, _ = self.split(at.point)
         with np.errstate(over="ignore", invalid="ignore"):
             pred_error = self.prediction_error(at)
-            load = float(self.shares @ (np.abs(at.nu) * norms))
-            losses = float(self.shares @ self.loss.value(at.pred, self.y))
+            load = total(self.shares, np.abs(at.nu) * norms)
+            losses = total(self.shares, self.loss.value(at.pred, self.y))
             penalty = _scaled(self.alpha, self.penalty.value(coef))
-            size = _norm(at.point)
+            size = norm(at.point)
             value = (
                 (design.sum_error + 16 * EPS) * losses
                 + self._loss_change(at.nu, pred_error)
                 + design.n_columns * EPS * penalty
             )
             gradient = design.sum_error * load + 8 * EPS * (
-                _norm(at.subgradient) + _norm(at.loss_gradient) + self.alpha * size
+                norm(at.subgradient) + norm(at.loss_gradient) + self.alpha * size
             )
             if self.folded is not None:
                 folded = design.n_columns * EPS * self.folded.size(size)
-                value += folded * size + EPS * abs(self.folded.r)
+                value += folded * size + 8 * EPS * abs(self.folded.r)
                 gradient += folded
             if math.isinf(self.loss.smoothness):
                 return Rounding(value, gradient, 2.0 * value)
-            drift = self.loss.smoothness * float(self.shares @ (norms * pred_error))
+            drift = self.loss.smoothness * total(self.shares, norms * pred_error)
             return Rounding(value, gradient + drift, 0.0)
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        design = self.design
-        product = design.dot_error * _norm(at.point) * design.row_norms
-        return product + 4 * EPS * (np.abs(at.pred) + np.abs(self.y) + 1.0) + UNDERFLOW
+        return prediction_error(self.design, at.point, at.pred, self.y)
 
     def _loss_change(self, nu: Array, error: Array) -> float:
         """Bound on the change of the mean loss when predictions move by `error`."""
         by_slope = error * (np.abs(nu) + 0.5 * self.loss.smoothness * error)
-        return float(self.shares @ np.minimum(by_slope, self.loss.lipschitz * error))
+        return total(self.shares, np.minimum(by_slope, self.loss.lipschitz * error))
 
     # --- dual -------------------------------------------------------------------------------
 
@@ -277,9 +284,8 @@ class Problem:
 
         Notes
         -----
-        Equality constraints cannot be met exactly in floating point: with an intercept, a sum of
-        s_i ν_i within its own rounding error counts as 0, and the value is that of a point next
-        to ν at which it is 0.
+        With an intercept Σ s_i ν_i must be 0, which floating point cannot meet exactly: the value
+        is that of a point next to ν at which it is, all slopes of one sign shrunk.
         """
         point = np.zeros(self.design.n_columns) if point is None else point
         return Dual(self).value(Ray(nu, self.design.rmatvec(self.shares * nu), point))
@@ -293,8 +299,11 @@ class Problem:
         """The scale of predictions: 1 for labels, the spread of the targets for regression."""
         if self.loss.task == "classification":
             return 1.0
-        mean = float(self.shares @ self.y) / float(self.shares.sum())
-        return float(self.shares @ np.abs(self.y - mean)) or 1.0
+        weight = float(self.shares.sum())
+        if weight == 0:
+            return 1.0
+        mean = total(self.shares, self.y) / weight
+        return total(self.shares, np.abs(self.y - mean)) or 1.0
 
     def gap(self, at: Evaluation, dual: DualPoint | None = None) -> float:
         """An upper bound on P(point) − min P, rounding included.
@@ -331,7 +340,7 @@ class Problem:
 
     def _constant_objective(self, intercept: float) -> float:
         y, shares = self._distinct_targets
-        value = float(shares @ self.loss.value(np.full(len(y), intercept), y))
+        value = total(shares, self.loss.value(np.full(len(y), intercept), y))
         if self.folded is not None:
             point = self.join(np.zeros(self.design.n_features), intercept)
             value += self.folded.value(point)
@@ -356,7 +365,7 @@ class Problem:
         constant = np.where(decisions.folded | decisions.dropped, decisions.constant, 0.0)
         folded = Quadratic(
             q=self.design.rmatvec(linear),
-            r=float(self.shares @ constant),
+            r=total(self.shares, constant),
             Q=self.design.gram(quadratic) if quadratic.any() else None,
         )
         before = self.folded

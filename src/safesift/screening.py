@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -38,7 +38,9 @@ class Decisions:
         On a linear or quadratic piece at every optimum: replaced by ½·quadratic·t² + linear·t +
         constant in the prediction t.
     quadratic, linear, constant : arrays
-        The coefficients of the piece, 0 where undecided.
+        The coefficients of the piece a sample was found on, 0 where it was found on none.
+    lower, upper : arrays
+        The ends of that piece.
     """
 
     dropped: Mask
@@ -195,7 +197,7 @@ class ScreeningResult:
         It has exactly the optima of the full one. Computed when first asked for: one pass, and a
         Gram matrix of the samples on quadratic pieces.
         """
-        return self.problem.reduce(self.decisions)
+        return replace(self.problem.reduce(self.decisions), certified=self.certified)
 
     @property
     def alpha_kept(self) -> float:

@@ -88,18 +88,28 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array:
         )
     if not (weights > 0).any():
         raise ValueError("sample_weight is zero everywhere: give some sample a positive weight.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(
+                "sample_weight is too large to add up: divide it by its largest entry."
+            )
     return weights
 
 
 def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
     """Given coefficients and intercept as a point of the problem."""
-    coef = np.asarray(coef, dtype=np.float64)
+    try:
+        coef = np.array(coef, dtype=np.float64)
+        intercept = float(np.squeeze(intercept))
+    except (TypeError, ValueError):
+        raise TypeError(
+            "coef and intercept must hold real numbers, as a fitted model has them."
+        ) from None
     if coef.ndim == 2 and coef.shape[0] == 1:
         coef = coef[0]  # scikit-learn's coef_ of a binary classifier
     p = problem.design.n_features
     if coef.shape != (p,):
         raise ValueError(f"coef has shape {coef.shape}, but X has {p} features.")
-    intercept = float(np.squeeze(intercept))
     if not (np.isfinite(coef).all() and math.isfinite(intercept)):
         raise ValueError("coef or intercept contains NaN or infinity: pass a finite solution.")
     if intercept != 0.0 and not problem.fit_intercept:
@@ -160,7 +170,10 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
         _real("y", y)
     if y.dtype == object and any(label is None or label != label for label in y):
         raise ValueError("y contains missing labels: remove those samples first.")
-    classes = np.unique(y[weights > 0])
+    try:
+        classes = np.unique(y[weights > 0])
+    except TypeError:
+        raise ValueError("y mixes labels of different types: use numbers or strings.") from None
     if len(classes) == 1:
         raise ValueError(
             f"y has one class only ({classes[0]!r}, among samples of positive weight): "

@@ -48,7 +48,7 @@ duals = st.one_of(st.sampled_from([0.0, -1.0, 1.0]), st.floats(-1, 1), eighths)
 def magnitude(loss, y):
     """How large the numbers are that a loss subtracts from each other."""
     scale = np.abs(y) + 1.0
-    for name in ("mu", "delta", "epsilon"):
+    for name in ("mu", "delta", "epsilon", "width"):
         scale = scale + np.abs(getattr(loss, name, 0.0))
     return scale
 
@@ -61,6 +61,7 @@ def arrays(length, elements):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_value_is_never_negative(name, data):
     loss, pred, y = data.draw(samples(name, st.one_of(numbers, extremes)))
@@ -68,6 +69,7 @@ def test_value_is_never_negative(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_value_is_convex(name, data):
     loss, pred, y = data.draw(samples(name))
@@ -80,6 +82,7 @@ def test_value_is_convex(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_slope_is_a_subgradient(name, data):
     loss, pred, y = data.draw(samples(name, st.one_of(numbers, extremes)))
@@ -96,6 +99,7 @@ def test_slope_is_a_subgradient(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_slope_is_the_derivative_away_from_kinks(name, data):
     loss, pred, y = data.draw(samples(name))
@@ -107,6 +111,7 @@ def test_slope_is_the_derivative_away_from_kinks(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_curvature_is_the_derivative_of_the_slope(name, data):
     loss, pred, y = data.draw(samples(name))
@@ -122,7 +127,13 @@ def far_from_kinks(loss, pred, y, distance):
     return ~(np.abs(places - pred) <= distance).any(axis=0)
 
 
+def clear_of_kinks(loss, pred, y):
+    """Where a rounded margin or residual does not touch a kink that the prediction does not."""
+    return far_from_kinks(loss, pred, y, 4 * EPS * (np.abs(pred) + magnitude(loss, y)))
+
+
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_slopes_grow_by_the_curvature_floor_at_least(name, data):
     loss, y, lower, upper, floor = data.draw(floors(name))
@@ -133,10 +144,12 @@ def test_slopes_grow_by_the_curvature_floor_at_least(name, data):
         growth = loss.slope(right, y) - loss.slope(left, y)
         room = 1e-14 * (np.abs(left) + np.abs(right) + magnitude(loss, y))
         assert (growth >= floor * (right - left) - room).all()
-    assert (floor <= loss.curvature(middle, y) * (1 + 8 * EPS)).all()
+    clear = clear_of_kinks(loss, middle, y)
+    assert (floor <= loss.curvature(middle, y) * (1 + 8 * EPS))[clear].all()
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_curvature_floor_is_zero_around_a_kink(name, data):
     loss, y, lower, upper, floor = data.draw(floors(name))
@@ -147,6 +160,7 @@ def test_curvature_floor_is_zero_around_a_kink(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_curvature_floor_is_zero_where_a_kink_is_touched(name, data):
     loss = LOSSES[name](**{key: 0.5 for key in ("mu", "delta", "epsilon") if key in params(name)})
@@ -163,11 +177,12 @@ def params(name):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_curvature_floor_is_sharp_at_a_point(name, data):
     """On an interval of one point away from kinks the floor is the curvature."""
     loss, pred, y = data.draw(samples(name))
-    smooth = far_from_kinks(loss, pred, y, 0.0)
+    smooth = clear_of_kinks(loss, pred, y)
     floor = loss.curvature_floor(pred, pred, y)
     np.testing.assert_allclose(floor[smooth], loss.curvature(pred, y)[smooth], rtol=8 * EPS)
 
@@ -192,6 +207,7 @@ def floors(draw, name):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_value_and_slope_are_accurate(name, data):
     """To a few units in the last place, of the result or of what rounding the input changes."""
@@ -209,6 +225,7 @@ def test_value_and_slope_are_accurate(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_conjugate_is_accurate(name, data):
     loss, _, y = data.draw(samples(name, st.one_of(numbers, extremes), max_size=3))
@@ -257,6 +274,7 @@ def least_value(function, low, high, steps=120):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_conjugate_is_the_supremum(name, data):
     loss, _, y = data.draw(samples(name, eighths))
@@ -280,6 +298,7 @@ def distance_to_domain(loss, nu, y):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_dual_interval_is_the_domain_of_the_conjugate(name, data):
     loss, _, y = data.draw(samples(name))
@@ -296,6 +315,7 @@ def test_dual_interval_is_the_domain_of_the_conjugate(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_slopes_lie_in_the_dual_interval(name, data):
     loss, pred, y = data.draw(samples(name, st.one_of(numbers, extremes)))
@@ -305,6 +325,7 @@ def test_slopes_lie_in_the_dual_interval(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_fenchel_young(name, data):
     """f(t) + f*(ν) ≥ tν everywhere, however extreme, and equality at the slope."""
@@ -341,6 +362,7 @@ def fenchel_young(loss, pred, nu, y):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_conjugate_of_zero_is_zero(name, data):
     loss, _, y = data.draw(samples(name, st.one_of(numbers, extremes)))
@@ -349,6 +371,7 @@ def test_conjugate_of_zero_is_zero(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_quadratic_rays(name, data):
     """Where claimed, c ↦ f*(cν) is the quadratic polynomial through three of its points."""
@@ -372,6 +395,7 @@ def test_quadratic_rays_are_not_claimed_for_logarithms():
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_nothing_is_ever_nan(name, data):
     loss, pred, y = data.draw(samples(name, extremes))
@@ -408,19 +432,18 @@ def test_far_away(name, pred):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_pieces_are_the_loss(name, data):
     """On a piece the polynomial is the loss, its derivative the slope."""
     loss, pred, y = data.draw(samples(name))
     for piece in loss.pieces(y):
-        inside = (piece.lower < pred) & (pred < piece.upper)
+        inside = (piece.lower < pred) & (pred < piece.upper) & clear_of_kinks(loss, pred, y)
         terms = [0.5 * piece.quadratic * pred**2, piece.linear * pred, piece.constant]
         room = 1e-15 * sum(map(np.abs, terms)) + 1e-15 * np.abs(loss.slope(pred, y)) * (
             np.abs(pred) + magnitude(loss, y)
         )
         assert (np.abs(sum(terms) - loss.value(pred, y)) <= 4 * room)[inside].all()
-        # the rounded residual may touch a kink that the prediction does not
-        inside &= far_from_kinks(loss, pred, y, 4 * EPS * (np.abs(pred) + magnitude(loss, y)))
         slope = piece.quadratic * pred + piece.linear
         room = 1e-15 * (np.abs(piece.quadratic * pred) + np.abs(piece.linear) + magnitude(loss, y))
         assert (np.abs(slope - loss.slope(pred, y)) <= room)[inside].all()
@@ -429,6 +452,7 @@ def test_pieces_are_the_loss(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_interiors_of_pieces_are_disjoint(name, data):
     loss, _, y = data.draw(samples(name, st.one_of(numbers, extremes)))
@@ -441,6 +465,7 @@ def test_interiors_of_pieces_are_disjoint(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_loss_is_not_flat_outside_its_pieces(name, data):
     loss, pred, y = data.draw(samples(name))
@@ -451,6 +476,7 @@ def test_loss_is_not_flat_outside_its_pieces(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_ends_of_pieces_are_exact(name, data):
     """A float strictly inside a piece is strictly inside the true one, ends not rounded.
@@ -467,7 +493,8 @@ def test_ends_of_pieces_are_exact(name, data):
             if piece.is_flat:
                 assert slope == 0 and exact.value(loss, i, t, target) == 0
             elif np.ravel(piece.quadratic)[i] != 0:
-                assert curvature == Fraction(float(np.ravel(piece.quadratic)[i]))
+                assert curvature != 0
+                assert np.ravel(piece.quadratic)[i] == pytest.approx(float(curvature), rel=EPS)
             else:
                 assert curvature == 0 and slope == Fraction(float(np.ravel(piece.linear)[i]))
 
@@ -483,6 +510,7 @@ def test_pieces_of_one_scalar_target(name):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_smoothness_and_lipschitz_hold(name, data):
     loss, pred, y = data.draw(samples(name))
@@ -497,6 +525,7 @@ def test_smoothness_and_lipschitz_hold(name, data):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_smoothness_and_lipschitz_are_attained(name, data):
     loss, _, y = data.draw(samples(name, max_size=1))
@@ -518,6 +547,7 @@ widths = st.one_of(st.sampled_from([0.5, 1.0, 0.003]), st.floats(1e-3, 2))
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data(), width=widths)
 def test_smoothed_is_close_and_smooth(name, data, width):
     loss, pred, y = data.draw(samples(name))
@@ -535,6 +565,7 @@ def test_smoothed_is_close_and_smooth(name, data, width):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data(), width=widths)
 def test_smoothed_slopes_stay_in_the_domain(name, data, width):
     """The slopes serve as dual points of the loss itself."""
@@ -545,6 +576,7 @@ def test_smoothed_slopes_stay_in_the_domain(name, data, width):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data(), width=widths)
 def test_smoothed_is_a_loss_of_its_own(name, data, width):
     """Conjugate, curvature and floor belong to the smoothed loss, not to the one it stands for."""
@@ -559,12 +591,12 @@ def test_smoothed_is_a_loss_of_its_own(name, data, width):
     steepness = (right - left) / (2 * step)
     flat = smooth.curvature_floor(pred - step, pred + step, y)
     assert (flat <= steepness * (1 + 1e-6) + 1e-9).all()
-    bend = smooth.slope(pred - 2 * step, y) + smooth.slope(pred + 2 * step, y) - 2 * nu
-    inside = (np.abs(bend) <= 1e-9) & far_from_kinks(loss, pred, y, 0.0)
+    inside = far_from_kinks(smooth, pred, y, 2 * step)
     assert (np.abs(smooth.curvature(pred, y) - steepness) <= 1e-4 * smooth.smoothness)[inside].all()
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data(), width=widths)
 def test_pieces_of_the_smoothed_loss(name, data, width):
     loss, pred, y = data.draw(samples(name))
@@ -580,6 +612,7 @@ def test_pieces_of_the_smoothed_loss(name, data, width):
 
 
 @every_loss
+@examples(0.5)
 @given(data=st.data())
 def test_take_selects_samples(name, data):
     loss, pred, y = data.draw(samples(name))

@@ -107,6 +107,7 @@ def bound(value: float) -> Fraction:
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_weak_duality(loss, data):
     """D(ν) ≤ P(x), in exact arithmetic: the computed dual value has its rounding subtracted."""
@@ -209,7 +210,7 @@ def scale_of(problem: Problem) -> float:
 
 @every_penalty
 @pytest.mark.parametrize("loss", SMOOTH_NAMES)
-@examples(0.15)
+@examples(0.06)
 @given(data=st.data())
 def test_gap_closes_at_the_optimum(loss, penalty, data):
     problem = data.draw(problems(loss, penalty))
@@ -219,7 +220,7 @@ def test_gap_closes_at_the_optimum(loss, penalty, data):
 
 @every_penalty
 @every_loss
-@examples(0.15)
+@examples(0.06)
 @given(data=st.data())
 def test_strong_duality_and_dual_sparsity(loss, penalty, data):
     """max D = min P, and at the two optima every ν*_i is a slope of its loss at a_iᵀx*."""
@@ -243,7 +244,7 @@ def test_strong_duality_and_dual_sparsity(loss, penalty, data):
 
 @every_penalty
 @every_loss
-@examples(0.15)
+@examples(0.06)
 @given(data=st.data())
 def test_gap_bounds_the_distance_to_the_optimum(loss, penalty, data):
     """gap ≥ P(x) − P(u) for every u, in exact arithmetic, and so for the best u there is."""
@@ -259,11 +260,11 @@ def test_gap_bounds_the_distance_to_the_optimum(loss, penalty, data):
 
 @pytest.mark.parametrize("loss", EXACT_NAMES)
 @pytest.mark.parametrize("intercept", [False, True])
-@examples(1.5)
+@examples(0.5)
 @given(data=st.data())
 def test_gap_bounds_the_distance_to_the_exact_optimum(loss, intercept, data):
     """With P* exact, next to the optimum, where the gap is nothing but rounding."""
-    problem = data.draw(problems(loss, "l2", intercept=intercept, max_samples=6, max_features=3))
+    problem = data.draw(problems(loss, "l2", intercept=intercept, max_samples=4, max_features=2))
     shift = data.draw(st.sampled_from([0.0, 1024.0, 2.0**40]))
     if problem.loss.task == "regression" and intercept:
         problem = replace(problem, y=problem.y + shift)
@@ -278,10 +279,11 @@ def test_gap_bounds_the_distance_to_the_exact_optimum(loss, intercept, data):
 
 
 @pytest.mark.parametrize("loss", EXACT_NAMES)
+@examples(0.7)
 @given(data=st.data())
 def test_gap_of_reduced_problems_bounds_the_distance_to_their_optimum(loss, data):
     _, _, reduced = data.draw(
-        folded_problems(loss=loss, penalty="l2", max_samples=6, max_features=3)
+        folded_problems(loss=loss, penalty="l2", max_samples=4, max_features=2)
     )
     oracle = exact.ExactProblem(reduced)
     best = oracle.minimiser()
@@ -293,7 +295,7 @@ def test_gap_of_reduced_problems_bounds_the_distance_to_their_optimum(loss, data
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
 @pytest.mark.parametrize("loss", EXACT_NAMES)
-@examples(0.3)
+@examples(0.15)
 @given(data=st.data())
 def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
     problem = data.draw(problems(loss, "l2", intercept=False, max_samples=4, max_features=2))
@@ -316,7 +318,7 @@ def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
 
 @every_penalty
 @every_loss
-@examples(0.3)
+@examples(0.12)
 @given(data=st.data())
 def test_best_dual_is_feasible_and_better_than_the_slopes(loss, penalty, data):
     problem = data.draw(problems(loss, penalty))
@@ -357,6 +359,7 @@ def test_best_multiple_has_a_closed_form(loss, data):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_subgradient_cuts_off_no_better_point(loss, data):
     """gᵀ(u − x) ≤ cut + slack + error·‖u − x‖ wherever P(u) ≤ P(x), in exact arithmetic."""
@@ -433,6 +436,7 @@ def assert_same(problem: Problem, other: Problem, point: np.ndarray) -> None:
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_weight_zero_is_removal(loss, data):
     problem = data.draw(problems(loss, weighted=True))
@@ -454,6 +458,7 @@ def test_weight_zero_is_removal_of_the_wildest_rows(loss, extreme):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_weight_two_is_repetition(loss, data):
     problem = data.draw(problems(loss, weighted=False))
@@ -507,6 +512,7 @@ def test_restriction_keeps_the_divisor(data):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_reduction_is_exact_where_rows_are_on_their_pieces(loss, data):
     problem = data.draw(problems(loss))
@@ -538,6 +544,7 @@ def folded_size(problem, decisions, at):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_reduction_changes_the_objective_by_what_the_pieces_do(loss, data):
     """Elsewhere it differs by polynomial − loss of the decided rows: below for lines."""
@@ -595,6 +602,7 @@ def test_problems_without_any_row_left(loss):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_constant_value_is_the_least_over_constants(loss, data):
     problem = data.draw(problems(loss))
@@ -603,7 +611,8 @@ def test_constant_value_is_the_least_over_constants(loss, data):
         assert problem.constant_value == pytest.approx(problem.primal(zero), rel=1e-12)
         return
     least = least_constant(problem)
-    assert problem.constant_value == pytest.approx(least, rel=1e-7, abs=1e-9)
+    room = 1e-7 * (1 + np.abs(problem.y).max())
+    assert problem.constant_value == pytest.approx(least, rel=1e-7, abs=room)
 
 
 def least_constant(problem):
@@ -671,7 +680,7 @@ rough = st.one_of(entries, st.floats(-1e6, 1e6).map(lambda v: v if abs(v) > 1e-1
 
 
 @every_loss
-@examples(3)
+@examples(2)
 @given(data=st.data())
 def test_rounding_of_the_value_is_bounded(loss, data):
     """|computed P − exact P| ≤ rounding.value."""
@@ -694,6 +703,7 @@ def test_rounding_of_the_value_of_reduced_problems_is_bounded(data):
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "elastic_net"])
 @pytest.mark.parametrize("loss", SMOOTH_NAMES)
+@examples(0.6)
 @given(data=st.data())
 def test_rounding_of_the_gradient_is_bounded(loss, penalty, data):
     """‖computed subgradient − exact one‖ ≤ rounding.gradient."""
@@ -722,6 +732,7 @@ def least_norm(problem, x, gradient):
 
 
 @every_loss
+@examples(0.4)
 @given(data=st.data())
 def test_prediction_error_holds(loss, data):
     problem = data.draw(problems(loss, max_samples=6, elements=rough))

@@ -9,11 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from safesift.numerics import EPS, UNDERFLOW
 
-EPS = float(np.finfo(np.float64).eps)
-# the most a product of two numbers can lose by underflow
-UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
+Array = NDArray[np.float64]
 
 
 class Design(ABC):
@@ -153,13 +151,21 @@ class Design(ABC):
         """A row whose squares underflow is not a zero row: bound it by its largest entry."""
         doubtful = np.flatnonzero(norms < 1e-140)
         if doubtful.size:
-            largest = self._largest_entries(doubtful)
+            largest = self.largest_entries(doubtful)
             norms[doubtful] = np.maximum(norms[doubtful], largest * np.sqrt(self.n_columns))
         return norms
 
+    def largest_entries(self, rows: NDArray) -> Array:
+        """max_j |a_ij| for the given row indices, the ones not counted."""
+        largest = np.empty(len(rows))
+        for start in range(0, len(rows), self.block_rows):
+            part = slice(start, start + self.block_rows)
+            largest[part] = self._largest_of(self.take(rows[part]).data)
+        return largest
+
     @abstractmethod
-    def _largest_entries(self, rows: NDArray) -> Array:
-        """max_j |a_ij| for the given row indices."""
+    def _largest_of(self, data: NDArray) -> Array:
+        """max_j |a_ij| for every row of a part of the matrix."""
 
     # --- the column of ones -----------------------------------------------------------------
 

@@ -59,5 +59,5 @@ class DenseDesign(Design):
         scaled = np.sqrt(weights)[:, None] * block
         return scaled.T @ scaled
 
-    def _largest_entries(self, rows: NDArray) -> Array:
-        return np.abs(self.array[rows].astype(np.float64)).max(axis=1, initial=0.0)
+    def _largest_of(self, data: NDArray) -> Array:
+        return np.abs(data.astype(np.float64)).max(axis=1, initial=0.0)

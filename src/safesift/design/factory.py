@@ -36,7 +36,10 @@ def _sparse(X: Any, intercept: bool) -> SparseDesign:
 
 
 def _dense(X: Any, intercept: bool) -> DenseDesign:
-    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    try:
+        array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    except ValueError:
+        raise ValueError("X has rows of different lengths: pass a matrix.") from None
     if array.dtype == object:
         try:
             array = array.astype(np.float64)
@@ -64,7 +67,7 @@ def check_finite(design: Design) -> None:
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0:
         return
-    bad = doubtful[~np.isfinite(design._largest_entries(doubtful))]
+    bad = doubtful[~np.isfinite(design.largest_entries(doubtful))]
     if bad.size:
         raise ValueError(
             f"X contains NaN or infinity (first in row {bad[0]}): remove or impute them first."

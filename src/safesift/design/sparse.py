@@ -69,5 +69,5 @@ class SparseDesign(Design):
         scaled = sparse.diags_array(np.sqrt(weights)) @ block
         return (scaled.T @ scaled).toarray()
 
-    def _largest_entries(self, rows: NDArray) -> Array:
-        return np.ravel(abs(self.matrix[rows].astype(np.float64)).max(axis=1).toarray())
+    def _largest_of(self, data: Any) -> Array:
+        return np.ravel(abs(data.astype(np.float64)).max(axis=1).toarray())

@@ -89,6 +89,10 @@ class Loss(ABC):
         """f*(ν; y) = sup_t tν − f(t; y): +inf outside its domain, never NaN."""
 
     @abstractmethod
+    def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        """The size of the terms of f*(ν; y), to which its rounding error is relative."""
+
+    @abstractmethod
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         """The closure of the domain of f*(·; y)."""
 
@@ -129,6 +133,9 @@ class MarginLoss(Loss):
         with np.errstate(over="ignore", invalid="ignore"):
             return self._conjugate(np.multiply(y, nu, dtype=np.float64))
 
+    def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        return np.abs(nu) * (self._edge_size + np.abs(nu) / min(self.smoothness, 1.0))
+
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         lower, upper = self._dual_interval
         positive = np.greater(y, 0)
@@ -167,6 +174,9 @@ class MarginLoss(Loss):
     @abstractmethod
     def _dual_interval(self) -> tuple[float, float]: ...
 
+    # the size of the margins at which the loss bends
+    _edge_size: float = 2.0
+
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...
 
@@ -203,6 +213,10 @@ class ResidualLoss(Loss):
         with np.errstate(over="ignore", invalid="ignore"):
             inside = nu * (self._conjugate_ratio(nu) + y)
         return np.where((nu < lower) | (nu > upper), INF, inside)
+
+    def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        nu = np.asarray(nu, dtype=np.float64)
+        return np.abs(nu) * (np.abs(self._conjugate_ratio(nu)) + np.abs(y))
 
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         lower, upper = self._dual_interval
@@ -245,40 +259,3 @@ class ResidualLoss(Loss):
 
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...
-
-
-def require_non_negative(name: str, value: ArrayLike, per_sample: bool = False) -> None:
-    """Refuse parameters that are negative, NaN or infinite."""
-    numbers = _numbers(name, value, per_sample)
-    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
-        raise ValueError(f"{name} must be finite and not negative, got {_worst(numbers)!r}.")
-
-
-def require_positive(name: str, value: ArrayLike) -> None:
-    """Refuse parameters that are not positive and finite."""
-    numbers = _numbers(name, value)
-    if not (np.isfinite(numbers).all() and (numbers > 0).all()):
-        raise ValueError(f"{name} must be positive and finite, got {_worst(numbers)!r}.")
-
-
-def require_finite(name: str, value: ArrayLike) -> None:
-    """Refuse parameters that are NaN or infinite."""
-    numbers = _numbers(name, value)
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"{name} must be finite, got {_worst(numbers)!r}.")
-
-
-def _numbers(name: str, value: ArrayLike, per_sample: bool = False) -> Array:
-    wanted = "a number or one number per sample" if per_sample else "a number"
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.") from None
-    if value is None or numbers.ndim > per_sample:
-        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.")
-    return numbers
-
-
-def _worst(numbers: Array) -> float:
-    """The value to complain about."""
-    return float(np.where(np.isnan(numbers), -np.inf, numbers).min())

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from safesift.losses.base import (
-    INF,
-    Array,
-    Loss,
-    MarginLoss,
-    Piece,
-    require_finite,
-    require_non_negative,
-    require_positive,
-)
+from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
+from safesift.parameters import require_finite, require_non_negative, require_positive
 
 # (e^z − 1 − z)/z² as a polynomial, highest power first, to 1e-17 on [−1, 0]
 _EXPONENTIAL_REST = [1.0 / math.factorial(k) for k in range(20, 1, -1)]
@@ -36,6 +28,10 @@ class _Threshold(MarginLoss):
     def _edge(self) -> float:
         """Where the flat piece begins."""
         return 1.0 - self.mu
+
+    @property
+    def _edge_size(self) -> float:
+        return 2.0 + abs(self.mu)
 
     def _short(self, margin: Array) -> Array:
         """How far the margin is below the flat piece."""
@@ -239,6 +235,10 @@ class SafeLogistic(MarginLoss):
 
     def __post_init__(self) -> None:
         require_non_negative("mu", self.mu)
+
+    @property
+    def _edge_size(self) -> float:
+        return 2.0 + self.mu
 
     def _depth(self, margin: Array) -> Array:
         """z = min(m + μ − 1, 0): how far the margin is below the flat region."""

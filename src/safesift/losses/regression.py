@@ -7,15 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.losses.base import (
-    INF,
-    Array,
-    Loss,
-    Piece,
-    ResidualLoss,
-    require_non_negative,
-    require_positive,
-)
+from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss
+from safesift.parameters import require_non_negative, require_positive
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import EPS
-from safesift.penalties import L2, _norm
+from safesift.numerics import EPS, norm, total
+from safesift.parameters import require_positive
+from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Region, RegionError, TestSet, require_strong_convexity
 from safesift.regions.ellipsoidal import (
@@ -66,16 +67,17 @@ class BallRegion(Region):
         ball = self.ball(problem, at)
         interval = intercept_interval(problem, at, ball)
         label = self._label(ball.radius)
-        return BallTimesInterval(*ball, interval, name=label, certified=self.certified)
+        certified = self.certified and problem.certified
+        return BallTimesInterval(*ball, interval, name=label, certified=certified)
 
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
         """The set as an ellipsoid, in the dense or in the low-rank form."""
         center, radius = self.ball(problem, at)
-        label = self._label(radius)
+        label, certified = self._label(radius), self.certified and problem.certified
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
             known = KnownPredictions(problem.design, at.pred) if center is at.point else None
-            return EllipsoidalSet(center, shape, name=label, certified=self.certified, known=known)
+            return EllipsoidalSet(center, shape, name=label, certified=certified, known=known)
         low, high = intercept_interval(problem, at, Ball(center, radius))
         p = len(center)
         # the smallest ellipsoid around a ball of dimension p times a segment
@@ -83,8 +85,8 @@ class BallRegion(Region):
             p + 1, radius * math.sqrt((p + 1) / p), 0.5 * (high - low) * math.sqrt(p + 1), dense
         )
         point = np.append(center, 0.5 * (low + high))
-        slack = 4 * EPS * (_norm(point) + shape.size)
-        return EllipsoidalSet(point, shape, slack, name=label, certified=self.certified)
+        slack = 4 * EPS * (norm(point) + shape.size)
+        return EllipsoidalSet(point, shape, slack, name=label, certified=certified)
 
     def _label(self, radius: float) -> str:
         return f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
@@ -167,10 +169,10 @@ class GradientBall(BallRegion):
         kappa, rounding = problem.strong_convexity, problem.rounding(at)
         g = at.subgradient
         # κ‖u‖² + gᵀu ≤ cut + ‖error‖·‖u‖: radius and centre both take their share of the error
-        half = 0.5 * (_norm(g) + rounding.gradient) / kappa
+        half = 0.5 * (norm(g) + rounding.gradient) / kappa
         excess = (rounding.cut + at.subgradient_slack) / kappa
-        moved = 0.5 * rounding.gradient / kappa + 4 * EPS * (_norm(at.point) + half)
-        radius = (math.sqrt(half * half + excess) + moved) * _UP
+        moved = 0.5 * rounding.gradient / kappa + 4 * EPS * (norm(at.point) + half)
+        radius = (math.hypot(half, math.sqrt(excess)) + moved) * _UP
         return Ball(at.point - (0.5 / kappa) * g, radius)
 
 
@@ -191,8 +193,7 @@ class GuessedBall(BallRegion):
     certified = False
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.radius) and self.radius > 0):
-            raise ValueError(f"radius must be positive and finite, got {self.radius!r}.")
+        require_positive("radius", self.radius)
 
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
         return Ball(at.point, self.radius)
@@ -220,12 +221,12 @@ def distance_to_optimum(problem: Problem, at: Evaluation) -> float:
     from ‖∇P(x₀)‖ ≤ L‖x₀ − x*‖.
     """
     allowed = problem.penalty.norm_bound(_objective(problem, at), problem.alpha)
-    nearest = max(_norm(_penalised(problem, at)) * (1 - 1e-9) - allowed, 0.0)
+    nearest = max(norm(_penalised(problem, at)) * (1 - 1e-9) - allowed, 0.0)
     if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.smoothness):
-        mean_square = float(problem.shares @ problem.design.row_norms**2)
+        mean_square = total(problem.shares, problem.design.row_norms**2)
         smoothness = problem.loss.smoothness * mean_square + problem.alpha
         if problem.Q is not None:
             smoothness += float(np.trace(problem.Q))
-        steepness = _norm(at.subgradient) - problem.rounding(at).gradient
+        steepness = norm(at.subgradient) - problem.rounding(at).gradient
         nearest = max(nearest, steepness / smoothness * (1 - 1e-9))
     return nearest

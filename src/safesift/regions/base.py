@@ -53,7 +53,15 @@ class TestSet(ABC):
 
 
 class Region(ABC):
-    """A recipe for a `TestSet`."""
+    """A recipe for a `TestSet`.
+
+    Attributes
+    ----------
+    is_ellipsoid : bool
+        Whether the set is an ellipsoid, with a centre at which it can be cut.
+    """
+
+    is_ellipsoid: bool = False
 
     def validate(self, problem: Problem) -> None:
         """Raise ValueError, before any heavy work, if the region cannot serve this problem."""

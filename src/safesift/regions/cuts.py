@@ -30,7 +30,8 @@ class CutMaker:
         self._problem = problem
         self._known = at
         self._depth = depth
-        self._best = at.value + problem.rounding(at).value
+        self._best = math.inf
+        self._learn(at)
 
     def __call__(self, region: EllipsoidalSet) -> HalfSpace:
         """The cut through or above the centre of `region`: at most one pass over the data."""
@@ -44,10 +45,15 @@ class CutMaker:
         reach = region.shape.size + region.slack
         lost = at.subgradient_slack + rounding.cut + rounding.gradient * reach
         gained = at.value - rounding.value - self._best
-        self._best = min(self._best, at.value + rounding.value)
-        if self._depth == "central" or math.isnan(gained):
+        self._learn(at)
+        if self._depth == "central" or not gained > 0:
             gained = 0.0
-        return HalfSpace(at.subgradient, max(gained, 0.0) - lost)
+        return HalfSpace(at.subgradient, gained - lost)
+
+    def _learn(self, at: Evaluation) -> None:
+        """A value bounds the optimal one only where the point is surely feasible."""
+        if self._problem.penalty.contains(self._problem.split(at.point)[0]):
+            self._best = min(self._best, at.value + self._problem.rounding(at).value)
 
     def _evaluate(self, center: Array) -> Evaluation:
         if np.array_equal(center, self._known.point):
@@ -75,20 +81,24 @@ class HalfSpaceCut(Region):
 
     def validate(self, problem: Problem) -> None:
         _check_depth(self.depth)
-        self.region.validate(problem)
+        if isinstance(self.region, BallRegion):
+            self.region.validate_start(problem)
+        elif isinstance(self.region, Region) and self.region.is_ellipsoid:
+            self.region.validate(problem)
+        else:
+            raise ValueError(
+                f"region=HalfSpaceCut(...) needs a ball or an ellipsoid to cut, got "
+                f"{self.region!r}: pass for example GapBall() or Ellipsoid()."
+            )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
         whole = self._whole(problem, at)
-        if not isinstance(whole, EllipsoidalSet):
-            raise ValueError(
-                f"region={self!r}: {whole.describe()} is not an ellipsoid, so it has no centre to "
-                "cut at; cut its parts instead."
-            )
         cut = replace(whole, cut=CutMaker(problem, at, self.depth)(whole))
         cut.cut_depth()  # an empty intersection is an error here, not when bounds are asked for
         return cut
 
-    def _whole(self, problem: Problem, at: Evaluation) -> TestSet:
+    def _whole(self, problem: Problem, at: Evaluation) -> EllipsoidalSet:
         # with an intercept a ball is a product set: cut the ellipsoid around it
         if isinstance(self.region, BallRegion):
             return self.region.start(problem, at, dense=False)

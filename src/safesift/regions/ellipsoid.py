@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from safesift import progress
-from safesift.design.base import EPS
-from safesift.penalties import _norm
+from safesift.numerics import EPS, norm
+from safesift.parameters import require_positive
 from safesift.problem import Evaluation, Problem
 from safesift.regions.ball import BallRegion, GapBall, NormBall, ObjectiveBall
 from safesift.regions.base import Region, TestSet
@@ -56,17 +57,21 @@ class Ellipsoid(Region):
     form: Literal["auto", "dense", "low_rank"] = "auto"
     subset: float | None = None
     random_state: int = 0
+    is_ellipsoid = True
 
     def validate(self, problem: Problem) -> None:
-        if isinstance(self.n_steps, bool) or int(self.n_steps) != self.n_steps or self.n_steps < 0:
+        if not isinstance(self.n_steps, numbers.Integral) or self.n_steps < 0:
             raise ValueError(f"n_steps must be a whole number, 0 or more, got {self.n_steps!r}.")
         _check_depth(self.depth)
         if self.form not in ("auto", "dense", "low_rank"):
             raise ValueError(f"form must be 'auto', 'dense' or 'low_rank', got {self.form!r}.")
-        if self.subset is not None and not 0.0 < self.subset <= 1.0:
+        if self.subset is not None:
+            require_positive("subset", self.subset)
+        if self.subset is not None and self.subset > 1.0:
             raise ValueError(f"subset must be a fraction in (0, 1] or None, got {self.subset!r}.")
         self._start(problem).validate_start(problem)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
         current = self._start(problem).start(problem, at, self._dense(problem))
         # a subset's best value says nothing about the full objective: its cuts stay central
@@ -120,7 +125,7 @@ def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | 
     d = current.shape.dimension
     shape, coordinates, rest = current.shape.extended(cut.normal)
     image = shape.scale * (shape.factor.T @ coordinates)
-    length, normal = _norm(image), _norm(cut.normal)
+    length, normal = norm(image), norm(cut.normal)
     size = shape.size
     lost = 4.0 * (d + 8) * EPS * size  # by any product with B, in either form
     loosened = normal * (current.slack + lost) + rest * size
@@ -140,6 +145,6 @@ def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | 
         current,
         center=center,
         shape=shape.squeezed(direction, along, across),
-        slack=current.slack + 2.0 * lost + 4.0 * EPS * _norm(center),
+        slack=current.slack + 2.0 * lost + 4.0 * EPS * norm(center),
         known=None,
     )

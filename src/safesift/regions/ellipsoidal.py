@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import EPS, UNDERFLOW, Design
-from safesift.penalties import _norm
+from safesift.design.base import Design
+from safesift.numerics import EPS, ROOT_UNDERFLOW, norm
 from safesift.regions.base import Bounds, RegionError, TestSet, clean
 from safesift.regions.shape import Shape
 
@@ -71,8 +71,9 @@ class EllipsoidalSet(TestSet):
 
     def _error(self, design: Design, pred: Array, widths: Array) -> Array:
         """Rounding of the predictions at the centre, and the slack of the set."""
-        product = design.dot_error * _norm(self.center) + self.slack
-        return product * design.row_norms + 4 * EPS * (np.abs(pred) + widths) + UNDERFLOW
+        product = design.dot_error * norm(self.center) + self.slack
+        underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
+        return product * design.row_norms + 4 * EPS * (np.abs(pred) + widths) + underflow
 
     def _reach(self, design: Design, widths: Array) -> tuple[Array, Array]:
         """max aᵢᵀ(x − z) and max −aᵢᵀ(x − z) over the set, slack aside."""
@@ -80,7 +81,7 @@ class EllipsoidalSet(TestSet):
         if depth <= -1.0:
             return widths, widths
         image = self.shape.transpose_product(self.cut.normal)
-        length = _norm(image)
+        length = norm(image)
         direction = self.shape.product(image / length)
         along = design.matvec(direction)
         # |error of aᵢᵀB g̃|, twice: of the product, and of the vector B g̃
@@ -99,11 +100,11 @@ class EllipsoidalSet(TestSet):
         """
         if self.cut is None:
             return -1.0
-        length = _norm(self.shape.transpose_product(self.cut.normal))
-        normal = _norm(self.cut.normal)
+        length = norm(self.shape.transpose_product(self.cut.normal))
+        normal = norm(self.cut.normal)
         # both the slack of the set and the rounding of Bᵀg loosen the cut
         loosened = self.slack * normal + 4.0 * self.shape.dimension * EPS * self.shape.size * normal
-        if length <= loosened:
+        if not length > loosened:
             return -1.0
         return relative_depth(self.cut.depth - loosened, length, self.name)
 
@@ -134,7 +135,8 @@ class BallTimesInterval(TestSet):
             # the row without its last entry, rounded upwards
             features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
             reach = self.radius * features + 0.5 * (high - low) * np.abs(last)
-            error = design.dot_error * _norm(point) * norms + 4 * EPS * (np.abs(pred) + reach)
+            error = design.dot_error * norm(point) * norms + 4 * EPS * (np.abs(pred) + reach)
+            error += np.sqrt(design.n_columns) * ROOT_UNDERFLOW * (1.0 + self.radius)
             return clean(Bounds(pred - (reach + error), pred + (reach + error)))
 
     def _last_column(self, design: Design) -> Array:
@@ -168,5 +170,6 @@ def cap_height(widths: Array, along: Array, depth: float) -> Array:
     first and lower bounds on the second are safe.
     """
     along = np.clip(along, -widths, widths)
-    cut = np.sqrt(1.0 - depth**2) * np.sqrt((widths - along) * (widths + along)) - depth * along
+    across = np.sqrt(widths - along) * np.sqrt(widths + along)
+    cut = np.sqrt(1.0 - depth**2) * across - depth * along
     return np.where(along <= -depth * widths, widths, cut)

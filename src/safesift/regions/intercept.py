@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.penalties import _norm
+from safesift.numerics import norm, total
 from safesift.problem import Problem
 
 if TYPE_CHECKING:
@@ -40,15 +40,18 @@ def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[fl
     UnboundedInterceptError
         If no tangent bounds the intercept, as with one class only.
     """
+    if not problem.penalty.contains(problem.split(at.point)[0]):
+        # only at a feasible point the value bounds the optimal one
+        at = problem.evaluate(problem.feasible(at.point))
     coef, intercept = problem.split(at.point)
     tangents = _Tangents(
         problem=problem,
         coef=coef,
         intercept=intercept,
         limit=at.value + problem.rounding(at).value,
-        reach=ball.radius + _norm(ball.center - coef),
+        reach=ball.radius + norm(ball.center - coef),
     )
-    scale = problem.unit + float(problem.shares @ np.abs(at.pred - problem.y))
+    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.y))
     return intercept - tangents.farthest(scale, -1.0), intercept + tangents.farthest(scale, 1.0)
 
 
@@ -100,4 +103,4 @@ class _Tangents:
         return shift + max(rise, 0.0) / steepness * (1.0 + 1e-12)
 
     def _tilt(self, slope: np.ndarray, error: float) -> float:
-        return (_norm(slope[:-1]) + error) * self.reach
+        return (norm(slope[:-1]) + error) * self.reach

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import as_design
-from safesift.penalties import L2, _norm
+from safesift.numerics import EPS, norm, prediction_error
+from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
 from safesift.regions.ball import Ball, BallRegion
 
@@ -25,7 +26,7 @@ class _Previous(BallRegion):
     """
 
     coef: Array
-    gap: float = 0.0
+    gap: float
 
     def validate(self, problem: Problem) -> None:
         if not isinstance(problem.penalty, L2) or problem.fit_intercept:
@@ -53,13 +54,13 @@ class AlphaBall(_Previous):
     ----------
     coef : array of shape (n_features,)
         A solution for `alpha`, without intercept, l2 penalty, the same data and loss.
-    gap : float, default=0.0
+    gap : float
         Its certified (absolute) duality gap.
     alpha : float
         The other alpha.
     """
 
-    alpha: float = 1.0
+    alpha: float
     name = "alpha_ball"
 
     def validate(self, problem: Problem) -> None:
@@ -71,9 +72,10 @@ class AlphaBall(_Previous):
         known_to = math.sqrt(2.0 * self.gap / self.alpha)
         ratio = self.alpha / problem.alpha
         center = 0.5 * (1.0 + ratio) * np.asarray(self.coef, dtype=np.float64)
-        size = _norm(np.asarray(self.coef)) + known_to
+        size = norm(self.coef) + known_to
         radius = 0.5 * abs(1.0 - ratio) * size + 0.5 * (1.0 + ratio) * known_to
-        return Ball(center, radius * (1 + 1e-14) + 1e-15 * _norm(center))
+        lost = (problem.design.n_columns + 16) * EPS
+        return Ball(center, radius * (1.0 + lost) + lost * norm(center))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,18 @@ class Edit:
     X: Any
     y: Array
     sample_weight: Array | None = None
+
+    def validate(self, problem: Problem) -> None:
+        """Raise ValueError where these cannot be rows of the problem."""
+        n, p = np.shape(self.X) if not hasattr(self.X, "shape") else self.X.shape
+        if p != problem.design.n_features:
+            raise ValueError(
+                f"Edit: X has {p} features, the problem has {problem.design.n_features}."
+            )
+        if len(self.y) != n or (self.sample_weight is not None and len(self.sample_weight) != n):
+            raise ValueError(f"Edit: y and sample_weight must have {n} entries, as X has rows.")
+        if problem.loss.task == "classification" and not np.isin(self.y, (-1, 1)).all():
+            raise ValueError("Edit: y must hold -1 and 1 for a classification loss.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +114,7 @@ class EditBall(_Previous):
     ----------
     coef : array of shape (n_features,)
         A solution for the old data with the same alpha, loss and l2 penalty, without intercept.
-    gap : float, default=0.0
+    gap : float
         Its certified (absolute) duality gap.
     added, removed : Edit or None
         With labels -1 and 1 for classification.
@@ -117,6 +131,9 @@ class EditBall(_Previous):
                 "region='edit_ball' needs a loss with one parameter for all samples: pass the "
                 "previous solution as coef= instead, with any other region."
             )
+        for edit in (self.added, self.removed):
+            if edit is not None:
+                edit.validate(problem)
 
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
         coef = np.asarray(self.coef, dtype=np.float64)
@@ -132,9 +149,10 @@ class EditBall(_Previous):
         rest = 1.0 - old_total / total
         gradient += rest * alpha * coef
         doubt += abs(rest) * alpha * known_to
-        moved = known_to + 0.5 * doubt / alpha + 1e-15 * (_norm(coef) + _norm(gradient) / alpha)
-        radius = 0.5 * (_norm(gradient) + doubt) / alpha + moved
-        return Ball(coef - (0.5 / alpha) * gradient, radius)
+        lost = (problem.design.n_columns + 16) * EPS
+        moved = known_to + 0.5 * doubt / alpha + lost * (norm(coef) + norm(gradient) / alpha)
+        radius = 0.5 * (norm(gradient) + doubt) / alpha + moved
+        return Ball(coef - (0.5 / alpha) * gradient, radius * (1.0 + lost))
 
 
 def _edit_gradient(
@@ -146,7 +164,7 @@ def _edit_gradient(
     loss, norms = problem.loss, design.row_norms
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
-    pred_error = norms * known_to + design.dot_error * norms * _norm(coef)
+    pred_error = norms * known_to + prediction_error(design, coef, pred, y)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
         nu_error = np.fmin(loss.smoothness * pred_error, high - low)

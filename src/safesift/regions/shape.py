@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import EPS, Design
+from safesift.design.base import Design
+from safesift.numerics import EPS, norm
 
 Array = NDArray[np.float64]
 
@@ -107,9 +108,9 @@ class Shape:
         correction = self.basis.T @ rest  # a second round of Gram–Schmidt: orthogonal to rounding
         rest -= self.basis @ correction
         coordinates = coordinates + correction
-        left = float(np.linalg.norm(rest))
+        left = norm(rest)
         k = self.factor.shape[0]
-        if k == self.dimension or left <= 1e-12 * np.linalg.norm(g):
+        if k == self.dimension or left <= 1e-12 * norm(g):
             return self, coordinates, left
         factor = np.zeros((k + 1, k + 1))
         factor[:k, :k] = self.factor

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from safesift import progress
+from safesift.duality import WIDTHS
 from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
 
 Array = NDArray[np.float64]
 
 _STAGE = "solver"
-# widths over which the kinks of a loss are rounded off, one after the other, in units of y
-_WIDTHS = (0.3, 0.03, 0.003)
 
 
 def short_run(problem: Problem, max_passes: int = 120) -> Evaluation:
@@ -27,7 +26,7 @@ def short_run(problem: Problem, max_passes: int = 120) -> Evaluation:
     regions: nothing is claimed about it, its gap is measured afterwards.
     """
     smooth = math.isfinite(problem.loss.smoothness)
-    widths = (0.0,) if smooth else _WIDTHS
+    widths = (0.0,) if smooth else WIDTHS
     best = problem.evaluate(np.zeros(problem.design.n_columns))
     passes = _Passes(max_passes)
     advance = _lbfgs if isinstance(problem.penalty, L2) else _accelerated

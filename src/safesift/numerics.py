@@ -1,0 +1,43 @@
+"""Floating point with bounds: the few operations whose rounding errors are accounted for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from safesift.design.base import Design
+
+Array = NDArray[np.float64]
+
+EPS = float(np.finfo(np.float64).eps)
+# the most a product of two numbers can lose by underflow, and a root of a sum of squares
+UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
+ROOT_UNDERFLOW = 4.0 * UNDERFLOW**0.5
+
+
+def norm(u: ArrayLike) -> float:
+    """‖u‖₂ in float64, without overflow or underflow in between."""
+    u = np.asarray(u, dtype=np.float64)
+    largest = np.max(np.abs(u), initial=0.0)
+    if largest == 0 or not np.isfinite(largest):
+        return float(largest)
+    return float(largest * np.linalg.norm(u / largest))
+
+
+def total(shares: Array, values: Array) -> float:
+    """Σ shares_i·values_i by pairwise summation: its error grows with log n, not with n.
+
+    At most (32 + log₂ n)·EPS·Σ|shares_i·values_i|, which `Design.sum_error` covers; a BLAS dot
+    product promises only n·EPS.
+    """
+    return float((shares * values).sum())
+
+
+def prediction_error(design: Design, point: Array, pred: Array, targets: Array) -> Array:
+    """Bounds on the error of computed predictions, and of their distance to the targets."""
+    product = design.dot_error * norm(point) * design.row_norms
+    rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
+    return product + rounding + design.n_columns * UNDERFLOW

@@ -1,0 +1,45 @@
+"""Parameters of losses, penalties and regions: numbers, or one clear sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def require_non_negative(name: str, value: ArrayLike, per_sample: bool = False) -> None:
+    """Refuse parameters that are negative, NaN or infinite."""
+    numbers = _numbers(name, value, per_sample)
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise ValueError(f"{name} must be finite and not negative, got {_worst(numbers)!r}.")
+
+
+def require_positive(name: str, value: ArrayLike) -> None:
+    """Refuse parameters that are not positive and finite."""
+    numbers = _numbers(name, value)
+    if not (np.isfinite(numbers).all() and (numbers > 0).all()):
+        raise ValueError(f"{name} must be positive and finite, got {_worst(numbers)!r}.")
+
+
+def require_finite(name: str, value: ArrayLike) -> None:
+    """Refuse parameters that are NaN or infinite."""
+    numbers = _numbers(name, value)
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{name} must be finite, got {_worst(numbers)!r}.")
+
+
+def _numbers(name: str, value: ArrayLike, per_sample: bool = False) -> Array:
+    wanted = "a number or one number per sample" if per_sample else "a number"
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.") from None
+    if value is None or numbers.ndim > per_sample:
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}.")
+    return numbers
+
+
+def _worst(numbers: Array) -> float:
+    """The value to complain about."""
+    return float(np.where(np.isnan(numbers), -np.inf, numbers).min())
