@@ -107,8 +107,9 @@ def cli() -> None:
     show_default=True,
     help="Weight of the penalty, next to the mean loss.",
 )
-@click.option("--mu", type=float, help="Parameter of the loss safe_logistic.")
+@click.option("--mu", type=float, help="Moves the flat piece of a hinge or of safe_logistic.")
 @click.option("--epsilon", type=float, help="Half-width of the tube of an insensitive loss.")
+@click.option("--width", type=float, help="Width of the quadratic piece of a smoothed loss.")
 @click.option("--delta", type=float, help="Where the loss huber becomes linear.")
 @click.option("--l1-ratio", type=float, help="Share of the l1 norm in the penalty elastic_net.")
 @click.option("--radius", type=float, help="Radius of the penalties l1_ball and l2_ball.")

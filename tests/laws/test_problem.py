@@ -602,7 +602,7 @@ def test_problems_without_any_row_left(loss):
 
 
 @every_loss
-@examples(0.4)
+@examples(0.25)
 @given(data=st.data())
 def test_constant_value_is_the_least_over_constants(loss, data):
     problem = data.draw(problems(loss))
@@ -635,9 +635,9 @@ def least_constant(problem):
 REGRESSION = [name for name in LOSS_NAMES if LOSSES[name].task == "regression"]
 
 
-@pytest.mark.parametrize("shift", [64.0, 2.0**20, -(2.0**30), 2.0**40])
+@pytest.mark.parametrize("shift", [64.0, -(2.0**20), 2.0**40])
 @pytest.mark.parametrize("loss", REGRESSION)
-@examples(0.5)
+@examples(0.2)
 @given(data=st.data())
 def test_shifting_the_targets_changes_no_relative_gap(loss, shift, data):
     """With an intercept: gap / constant value stays, up to the rounding of the larger numbers."""
@@ -680,7 +680,7 @@ rough = st.one_of(entries, st.floats(-1e6, 1e6).map(lambda v: v if abs(v) > 1e-1
 
 
 @every_loss
-@examples(2)
+@examples(1)
 @given(data=st.data())
 def test_rounding_of_the_value_is_bounded(loss, data):
     """|computed P − exact P| ≤ rounding.value."""
@@ -691,7 +691,7 @@ def test_rounding_of_the_value_is_bounded(loss, data):
     assert abs(Fraction(at.value) - true) <= bound(problem.rounding(at).value)
 
 
-@examples(4)
+@examples(3)
 @given(data=st.data())
 def test_rounding_of_the_value_of_reduced_problems_is_bounded(data):
     _, _, reduced = data.draw(folded_problems(max_samples=6, max_features=3, elements=rough))
@@ -703,7 +703,7 @@ def test_rounding_of_the_value_of_reduced_problems_is_bounded(data):
 
 @pytest.mark.parametrize("penalty", ["l2", "l1", "elastic_net"])
 @pytest.mark.parametrize("loss", SMOOTH_NAMES)
-@examples(0.6)
+@examples(0.3)
 @given(data=st.data())
 def test_rounding_of_the_gradient_is_bounded(loss, penalty, data):
     """‖computed subgradient − exact one‖ ≤ rounding.gradient."""
@@ -768,7 +768,7 @@ def test_cut_covers_slopes_from_the_wrong_side_of_a_kink(loss, data):
 # --- extremes -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-200, 1e-100, 1e100, 1e150, 1e200, 1e300])
+@pytest.mark.parametrize("scale", [5e-324, 1e-150, 1e100, 1e160, 1e300])
 @every_loss
 def test_nothing_is_nan_at_any_scale(loss, scale):
     """Features, targets or coefficients of any size: values and gaps are numbers or infinite."""
