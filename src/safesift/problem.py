@@ -187,11 +187,9 @@ class Problem:
         A hair inside: its value then bounds the optimal one, whatever the rounding of norms.
         """
         coef, intercept = self.split(point)
-        return (
-            point
-            if self.penalty.contains(coef)
-            else self.join(self.penalty.inside(coef), intercept)
-        )
+        if self.penalty.contains(coef):
+            return point
+        return self.join(self.penalty.inside(coef), intercept)
 
     # --- primal -----------------------------------------------------------------------------
 
