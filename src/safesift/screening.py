@@ -16,6 +16,7 @@ from safesift.problem import Evaluation, Problem
 from safesift.regions import REGIONS, Region, TestSet
 from safesift.regions.base import Bounds
 from safesift.registry import resolve
+from safesift.solvers.first_order import short_run
 from safesift.validation import check_point, make_problem
 
 Array = NDArray[np.float64]
@@ -317,8 +318,9 @@ def screen(
     )  # fmt: skip
     problem = inputs.problem
     region.validate(problem)
+    point = None if coef is None else problem.feasible(check_point(problem, coef, intercept))
     check_finite(problem.design)
-    at = evaluate_center(problem, coef, intercept)
+    at = short_run(problem) if point is None else problem.evaluate(point)
     test_set = region.build(problem, at)
     bounds = test_set.bounds(problem.design)
     return ScreeningResult(
@@ -329,12 +331,3 @@ def screen(
         decisions=decide(problem, bounds, fold),
         classes=inputs.classes,
     )
-
-
-def evaluate_center(problem: Problem, coef: Any, intercept: float) -> Evaluation:
-    """The problem at a given solution, or at one found by a short run of a solver."""
-    if coef is not None:
-        return problem.evaluate(problem.feasible(check_point(problem, coef, intercept)))
-    from safesift.solvers.first_order import short_run
-
-    return short_run(problem)

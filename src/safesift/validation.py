@@ -65,7 +65,7 @@ def make_problem(
 def check_positive(name: str, value: Any) -> float:
     """A positive finite number."""
     try:
-        number = float(value)
+        number = float(None if isinstance(value, str) else value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.") from None
     if not (math.isfinite(number) and number > 0):
@@ -99,11 +99,13 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array:
 def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
     """Given coefficients and intercept as a point of the problem."""
     try:
+        if np.iscomplexobj(coef):
+            raise TypeError
         coef = np.array(coef, dtype=np.float64)
         intercept = float(np.squeeze(intercept))
     except (TypeError, ValueError):
         raise TypeError(
-            "coef and intercept must hold real numbers, as a fitted model has them."
+            "coef and intercept must hold real numbers, as a fitted linear model has them."
         ) from None
     if coef.ndim == 2 and coef.shape[0] == 1:
         coef = coef[0]  # scikit-learn's coef_ of a binary classifier
@@ -121,7 +123,10 @@ def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
 
 
 def _n_rows(X: Any) -> int:
-    shape = np.shape(X) if not hasattr(X, "shape") else X.shape
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    except ValueError:
+        raise ValueError("X has rows of different lengths: pass a matrix.") from None
     if len(shape) != 2:
         raise ValueError(
             f"X must have 2 dimensions, got {len(shape)}: reshape it to (n_samples, n_features)."
@@ -144,7 +149,7 @@ def _vector(name: str, values: Any) -> NDArray:
 
 def _real(name: str, values: NDArray) -> Array:
     try:
-        array = values.astype(np.float64)
+        array = values.astype(np.float64, casting="unsafe" if values.dtype.kind != "c" else "safe")
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold numbers, got {values.dtype}.") from None
     if not np.isfinite(array).all():
@@ -168,7 +173,7 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
     """Labels as -1 and 1, counted among the samples of positive weight."""
     if y.dtype.kind == "f":
         _real("y", y)
-    if y.dtype == object and any(label is None or label != label for label in y):
+    if y.dtype == object and any(map(_is_missing, y)):
         raise ValueError("y contains missing labels: remove those samples first.")
     try:
         classes = np.unique(y[weights > 0])
@@ -186,6 +191,11 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
             f"label against the rest{hint}."
         )
     return np.where(y == classes[1], 1.0, -1.0), classes
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, and what pandas calls NA and NaT (which do not even compare)."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
 
 
 def _check_per_sample(loss: Loss, n_samples: int) -> None:

@@ -163,7 +163,9 @@ def test_curvature_floor_is_zero_around_a_kink(name, data):
 @examples(0.5)
 @given(data=st.data())
 def test_curvature_floor_is_zero_where_a_kink_is_touched(name, data):
-    loss = LOSSES[name](**{key: 0.5 for key in ("mu", "delta", "epsilon") if key in params(name)})
+    loss = LOSSES[name](
+        **{key: 0.5 for key in ("mu", "delta", "epsilon", "width") if key in params(name)}
+    )
     y = data.draw(targets(loss, 3, eighths))
     for place in kinks(loss, y):
         place = np.where(np.isnan(place), y, place)

@@ -36,10 +36,7 @@ def _sparse(X: Any, intercept: bool) -> SparseDesign:
 
 
 def _dense(X: Any, intercept: bool) -> DenseDesign:
-    try:
-        array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
-    except ValueError:
-        raise ValueError("X has rows of different lengths: pass a matrix.") from None
+    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
     if array.dtype == object:
         try:
             array = array.astype(np.float64)
