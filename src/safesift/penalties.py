@@ -361,15 +361,14 @@ class L1Ball(_Ball):
     def prox(self, coef: Array, step: float) -> Array:
         if self._size(coef) <= self.radius:
             return coef
-        # the threshold at which the soft-thresholded vector has norm `radius`
-        sizes = np.sort(np.abs(coef))[::-1]
-        thresholds = (np.cumsum(sizes) - self.radius) / np.arange(1, len(sizes) + 1)
-        beyond = np.flatnonzero(sizes > thresholds)
-        if beyond.size == 0:
-            # a radius lost in the rounding of the largest entry: only that entry is left
-            only = np.abs(coef) == sizes[0]
-            return np.where(only, np.sign(coef) * self.radius / only.sum(), 0.0)
-        return _soft(coef, thresholds[beyond[-1]])
+        # soft-thresholding to the norm `radius`; measured from the largest entry, the threshold
+        # does not cancel however far the point is
+        below = np.abs(coef) - _largest(coef)
+        ordered = np.sort(below)[::-1]
+        counts = np.arange(1, len(ordered) + 1)
+        rises = (self.radius - np.cumsum(ordered)) / counts
+        last = np.flatnonzero(ordered + rises > 0)[-1]
+        return np.sign(coef) * np.maximum(below + rises[last], 0.0)
 
 
 PENALTIES: dict[str, type[Penalty]] = {

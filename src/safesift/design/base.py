@@ -152,7 +152,8 @@ class Design(ABC):
         doubtful = np.flatnonzero(norms < 1e-140)
         if doubtful.size:
             largest = self.largest_entries(doubtful)
-            norms[doubtful] = np.maximum(norms[doubtful], largest * np.sqrt(self.n_columns))
+            bound = largest * (np.sqrt(self.n_columns) * (1.0 + 4 * EPS))
+            norms[doubtful] = np.maximum(norms[doubtful], np.nextafter(bound, np.inf))
         return norms
 
     def largest_entries(self, rows: NDArray) -> Array:
