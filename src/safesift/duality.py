@@ -85,7 +85,8 @@ class Dual:
             size = abs(problem.folded.r) + length * problem.folded.size(length)
         # the rounding of these few sums and products
         lost = (problem.design.n_columns + 16) * EPS * (size + abs(conjugates) + support)
-        return constant - conjugates - support - lost
+        value = constant - conjugates - support - lost
+        return -math.inf if math.isnan(value) else value
 
     def _v(self, ray: Ray, multiple: float) -> Array:
         folded = self.problem.folded
@@ -209,7 +210,7 @@ class Dual:
                 )
                 candidates += [float(found.x), low, high]
         values = [self.value(ray, c) for c in candidates]
-        best = int(np.argmax(np.nan_to_num(values, nan=-math.inf)))
+        best = int(np.argmax(values))
         return DualPoint(candidates[best] * ray.nu, values[best])
 
     def _conjugates_on(self, nu: Array) -> Callable[[float], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,11 @@ def total(shares: Array, values: Array) -> float:
     At most (32 + log₂ n)·EPS·Σ|shares_i·values_i|, which `Design.sum_error` covers; a BLAS dot
     product promises only n·EPS.
     """
-    return float((shares * values).sum())
+    result = float((shares * values).sum())
+    if math.isfinite(result):
+        return result
+    counted = shares > 0  # 0·∞: samples without weight do not count, whatever they hold
+    return float((shares[counted] * values[counted]).sum())
 
 
 def prediction_error(design: Design, point: Array, pred: Array, targets: Array) -> Array:

@@ -206,7 +206,7 @@ class Problem:
             loss = self.loss.take(rows)
             nu[rows] = loss.slope(pred, self.y[rows])
             losses[rows] = loss.value(pred, self.y[rows])
-            return self.shares[rows] * nu[rows]
+            return np.where(self.shares[rows] > 0, self.shares[rows] * nu[rows], 0.0)
 
         with np.errstate(over="ignore", invalid="ignore"):
             pred, loss_gradient = self.design.pass_through(point, dual)
@@ -256,9 +256,9 @@ class Problem:
                 value += folded * size + 8 * EPS * abs(self.folded.r)
                 gradient += folded
             if math.isinf(self.loss.smoothness):
-                return Rounding(value, gradient, 2.0 * value)
+                return Rounding(_known(value), _known(gradient), _known(2.0 * value))
             drift = self.loss.smoothness * total(self.shares, norms * pred_error)
-            return Rounding(value, gradient + drift, 0.0)
+            return Rounding(_known(value), _known(gradient + drift), 0.0)
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
@@ -319,14 +319,27 @@ class Problem:
         """P of the best constant model, by which gaps are made relative."""
         if not self.fit_intercept:
             return self._constant_objective(0.0)
-        # labels have the best log-odds within ±64, targets their best constant among themselves
-        classification = self.loss.task == "classification"
-        reach = 64.0 if classification else float(np.abs(self.y).max(initial=0.0)) + 1.0
-        found = minimize_scalar(
-            self._constant_objective, bounds=(-reach, reach), method="bounded",
-            options={"xatol": 1e-10 * reach},
-        )  # fmt: skip
-        return float(min(found.fun, self._constant_objective(0.0)))
+        low, span = self._constant_range
+
+        def objective(offset: float) -> float:
+            return self._constant_objective(offset, low)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = minimize_scalar(
+                objective, bounds=(0.0, span), method="bounded", options={"xatol": 1e-10 * span}
+            )
+            return float(min(found.fun, objective(0.0), objective(span)))
+
+    @property
+    def _constant_range(self) -> tuple[float, float]:
+        """Where the best constant lies: its lower end, and its length (not 0).
+
+        Labels have their best log-odds within ±64, targets their best constant among themselves.
+        """
+        if self.loss.task == "classification" or not (self.shares > 0).any():
+            return -64.0, 128.0
+        counted = self.y[self.shares > 0]
+        return float(counted.min()), float(np.ptp(counted)) or 1.0
 
     @cached_property
     def _distinct_targets(self) -> tuple[Array, Array]:
@@ -336,12 +349,16 @@ class Problem:
         positive = float(self.shares[self.y > 0].sum())
         return np.array([-1.0, 1.0]), np.array([float(self.shares.sum()) - positive, positive])
 
-    def _constant_objective(self, intercept: float) -> float:
+    def _constant_objective(self, offset: float, origin: float = 0.0) -> float:
+        """P of the constant origin + offset; targets are measured from the origin, exactly."""
         y, shares = self._distinct_targets
-        value = total(shares, self.loss.value(np.full(len(y), intercept), y))
+        if self.loss.task == "regression":
+            y, pred = y - origin, offset
+        else:
+            pred = origin + offset
+        value = total(shares, self.loss.value(np.full(len(y), pred), y))
         if self.folded is not None:
-            point = self.join(np.zeros(self.design.n_features), intercept)
-            value += self.folded.value(point)
+            value += self.folded.value(self.join(np.zeros(self.design.n_features), origin + offset))
         return value
 
     # --- reduction --------------------------------------------------------------------------
@@ -372,6 +389,11 @@ class Problem:
             Q = before.Q + folded.Q if before.Q is not None and folded.Q is not None else Q
             folded = Quadratic(folded.q + before.q, folded.r + before.r, Q)
         return replace(self.restrict(decisions.undecided), folded=folded)
+
+
+def _known(bound: float) -> float:
+    """A bound that overflowed into NaN is no bound."""
+    return math.inf if math.isnan(bound) else bound
 
 
 def _scaled(alpha: float, penalty: float) -> float:

@@ -523,7 +523,7 @@ def test_smoothness_and_lipschitz_hold(name, data):
         room = 1e-14 * (np.abs(pred) + np.abs(other) + magnitude(loss, y))
         bound = loss.smoothness * np.abs(pred - other) + room
         assert (np.abs(slope - slope_there) <= bound).all()
-        assert (loss.curvature(pred, y) <= loss.smoothness).all()
+        assert (loss.curvature(pred, y) <= loss.smoothness * (1 + 2 * EPS)).all()
 
 
 @every_loss
@@ -532,7 +532,8 @@ def test_smoothness_and_lipschitz_hold(name, data):
 def test_smoothness_and_lipschitz_are_attained(name, data):
     loss, _, y = data.draw(samples(name, max_size=1))
     places = np.ravel(kinks(loss, y))
-    grid = np.concatenate([y + np.linspace(-20, 20, 4001), places[np.isfinite(places)]])
+    places = places[np.isfinite(places)]
+    grid = np.concatenate([y + np.linspace(-20, 20, 4001), places, places - 3e-3, places + 3e-3])
     left, right = grid - 1e-9, grid + 1e-9
     steepest = np.max((loss.slope(right, y) - loss.slope(left, y)) / (right - left))
     if math.isfinite(loss.smoothness):

@@ -153,7 +153,8 @@ class Design(ABC):
         if doubtful.size:
             largest = self.largest_entries(doubtful)
             bound = largest * (np.sqrt(self.n_columns) * (1.0 + 4 * EPS))
-            norms[doubtful] = np.maximum(norms[doubtful], np.nextafter(bound, np.inf))
+            bound = np.where(bound > 0, np.nextafter(bound, np.inf), 0.0)
+            norms[doubtful] = np.maximum(norms[doubtful], bound)
         return norms
 
     def largest_entries(self, rows: NDArray) -> Array:
