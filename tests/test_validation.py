@@ -379,6 +379,16 @@ def test_alphas_of_every_kind(alpha):
     assert steady(alpha=alpha).problem.alpha == float(alpha)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", sorted(penalties.PENALTIES))
+@pytest.mark.parametrize("alpha", [5e-324, 1e-200, 1e200, 1e308])
+def test_alphas_of_every_size(alpha, penalty, intercept):
+    for loss in ("squared_hinge", "hinge", "squared"):
+        result = call(alpha=alpha, penalty=penalty, fit_intercept=intercept, loss=loss)
+        assert not np.isnan(result.lower).any() and not np.isnan(result.upper).any()
+        assert result.gap >= 0
+
+
 def test_names_and_objects_are_the_same(expected):
     result = steady(loss=losses.SquaredHinge(), penalty=penalties.L2(), region=regions.GapBall())
     assert_same(result, expected)

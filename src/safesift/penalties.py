@@ -122,6 +122,13 @@ def _largest(u: Array) -> float:
     return float(np.max(np.abs(u), initial=0.0))
 
 
+def _quotient(value: float, divisor: float) -> float:
+    """value / divisor for values of 0 or more, where the divisor may have underflowed to 0."""
+    if divisor > 0:
+        return value / divisor
+    return math.inf if value > 0 else 0.0
+
+
 def _square(value: float) -> float:
     """value², +inf where Python's power would raise OverflowError."""
     return value * value
@@ -145,7 +152,7 @@ class L2(Penalty):
         return 0.5 * _square(norm(coef))
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
-        return 0.5 * _square(norm(u) + error) / alpha
+        return _quotient(0.5 * _square(norm(u) + error), alpha)
 
     def prox(self, coef: Array, step: float) -> Array:
         return coef / (1.0 + step)
@@ -154,7 +161,7 @@ class L2(Penalty):
         return Subgradient(gradient + alpha * coef)
 
     def norm_bound(self, objective: float, alpha: float) -> float:
-        return math.sqrt(2.0 * objective / alpha)
+        return math.sqrt(_quotient(2.0 * objective, alpha))
 
 
 @dataclass(frozen=True)
@@ -187,7 +194,7 @@ class L1(Penalty):
         return Subgradient(_l1_least_norm(coef, gradient, alpha))
 
     def norm_bound(self, objective: float, alpha: float) -> float:
-        return objective / alpha
+        return _quotient(objective, alpha)
 
 
 @dataclass(frozen=True)
@@ -219,7 +226,7 @@ class ElasticNet(Penalty):
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
         beyond = norm(_soft(u, alpha * self.l1_ratio)) + error
-        return 0.5 * _square(beyond) / (alpha * self.strong_convexity)
+        return _quotient(0.5 * _square(beyond), alpha * self.strong_convexity)
 
     def prox(self, coef: Array, step: float) -> Array:
         return _soft(coef, step * self.l1_ratio) / (1.0 + step * self.strong_convexity)
@@ -229,9 +236,9 @@ class ElasticNet(Penalty):
         return Subgradient(_l1_least_norm(coef, smooth, alpha * self.l1_ratio))
 
     def norm_bound(self, objective: float, alpha: float) -> float:
-        bound = math.sqrt(2.0 * objective / (alpha * self.strong_convexity))
+        bound = math.sqrt(_quotient(2.0 * objective, alpha * self.strong_convexity))
         if self.l1_ratio > 0:
-            bound = min(bound, objective / (alpha * self.l1_ratio))
+            bound = min(bound, _quotient(objective, alpha * self.l1_ratio))
         return bound
 
 
@@ -347,13 +354,17 @@ class L1Ball(_Ball):
     def _multiplier(self, coef: Array, gradient: Array) -> float:
         """The root of τ ↦ ½ d/dτ ‖least-norm element‖², which grows with τ."""
 
+        unit = _largest(gradient)
+        if unit == 0:
+            return 0.0
+
         def growth(multiplier: float) -> float:
-            pulled = _l1_least_norm(coef, gradient, multiplier)
+            pulled = _l1_least_norm(coef, gradient / unit, multiplier)
             return float(pulled @ np.where(coef != 0, np.sign(coef), -np.sign(pulled)))
 
         if growth(0.0) >= 0:
             return 0.0
-        return float(brentq(growth, 0.0, _largest(gradient), xtol=1e-300))
+        return unit * float(brentq(growth, 0.0, 1.0, xtol=1e-300))
 
     def _pulled(self, coef: Array, gradient: Array, multiplier: float) -> Array:
         return _l1_least_norm(coef, gradient, multiplier)

@@ -101,7 +101,8 @@ def test_sign_flipped_in_the_cut(monkeypatch, region):
 
 @pytest.mark.parametrize("region", [regions.GapBall(), regions.GradientBall()], ids=repr)
 def test_n_in_place_of_total_weight(monkeypatch, region):
-    recipes = some(weighted=True)
+    tight = [replace(recipe, weighted=True) for recipe in TIGHT]
+    recipes = tight + some(weighted=True)
     assert not fails(laws.law_region_contains_optimum, recipes, region)
     wrong = cached_property(lambda self: self.weights / len(self.weights))
     wrong.__set_name__(Problem, "shares")
@@ -114,7 +115,7 @@ def test_missing_intercept_constraint(monkeypatch):
     recipes = some(intercept=True)
     assert not fails(laws.law_gap_bounds_suboptimality, recipes)
     monkeypatch.setattr(duality.Dual, "_cancel", lambda self, ray: ray)
-    monkeypatch.setattr(duality.Dual, "_rest", lambda self, *arguments: 0.0)
+    monkeypatch.setattr(duality.Dual, "_rest", lambda self, *arguments: (0.0, 0.0))
     whole = duality.Dual._v
     monkeypatch.setattr(
         duality.Dual, "_v", lambda self, *arguments: np.append(whole(self, *arguments)[:-1], 0.0)

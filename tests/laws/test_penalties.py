@@ -271,6 +271,20 @@ def test_slack_is_zero_inside(name, data):
 
 
 @every_ball
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-160, 1e-100, 1e100, 1e300])
+@examples(0.3)
+@given(data=st.data())
+def test_least_norm_scales_with_the_gradient(name, scale, data):
+    """On a ball alpha does not matter, and neither does the unit of the gradient."""
+    penalty, coef, gradient, alpha = data.draw(subgradients(name, eighths))
+    vector, slack = penalty.least_norm(coef, gradient, alpha)
+    scaled, scaled_slack = penalty.least_norm(coef, scale * gradient, alpha)
+    room = 1e-12 * np.abs(gradient).max()
+    np.testing.assert_allclose(scaled / scale, vector, rtol=1e-9, atol=room)
+    assert scaled_slack / scale == pytest.approx(slack, rel=1e-9, abs=1e-12 * room)
+
+
+@every_ball
 @given(data=st.data())
 def test_least_norm_vanishes_at_a_constrained_optimum(name, data):
     """Where the gradient points straight out of the ball, 0 is a subgradient."""
@@ -350,6 +364,26 @@ def test_norm_bound_is_sharp_or_one_of_the_two_parts_is(name, data, alpha, reach
         assert bound == penalty.radius
     else:
         assert reach * (1 - 1e-12) <= at_bound <= 2 * reach * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-310, 1e-200, 1e200, 1e308])
+@every_penalty
+@examples(0.3)
+@given(data=st.data())
+def test_every_positive_alpha_works(name, alpha, data):
+    """Results may be infinite, but they are numbers, and nothing raises."""
+    penalty, coef, gradient, _ = data.draw(subgradients(name))
+    with np.errstate(over="ignore"):
+        low, high = penalty.feasible_multiples(gradient, coef, alpha)
+        results = [
+            penalty.support(gradient, alpha),
+            penalty.support(gradient, alpha, 1e-9),
+            penalty.norm_bound(1.0, alpha),
+            penalty.norm_bound(0.0, alpha),
+            penalty.least_norm(coef, gradient, alpha).slack,
+        ]
+    assert not any(map(math.isnan, [*results, low, high]))
+    assert min(results) >= 0
 
 
 # --- dual feasibility ---------------------------------------------------------------------------
