@@ -83,6 +83,22 @@ class Penalty(ABC):
     def norm_bound(self, objective: float, alpha: float) -> float:
         """A bound on ‖x‖₂ for every x with alpha·R(x) ≤ objective."""
 
+    def secant_floor(self, coef: Array, pull: Array, reach: Array, alpha: float) -> Array:
+        """A d ≥ 0 with (v − pull)ᵀ(x − coef) ≥ Σ d_j (x_j − coef_j)² wherever |x_j| ≤ reach_j.
+
+        For every v in alpha·∂R(x); `pull` is an element of alpha·∂R(coef). What curvature is to a
+        loss: alpha for l2, and for l1 the distance of the pull to ±alpha on the coordinates at 0.
+        """
+        return np.full_like(coef, alpha * self.strong_convexity)
+
+    def secant_ceiling(self, coef: Array, lower: Array, upper: Array, alpha: float) -> Array:
+        """c with v − pull = diag(d)(x − coef), d ≤ c, for x in [lower, upper]; +inf if unknown."""
+        return np.full_like(coef, math.inf)
+
+    def sparse_threshold(self, alpha: float) -> float:
+        """τ ≥ 0 such that |j-th partial derivative of the rest| < τ at an optimum means x_j = 0."""
+        return 0.0
+
     def conjugate(self, z: Array) -> float:
         """R*(z)."""
         return self.support(z, 1.0)
@@ -116,6 +132,19 @@ def _soft(coef: Array, threshold: float) -> Array:
 def _l1_least_norm(coef: Array, gradient: Array, weight: float) -> Array:
     """Least-norm element of gradient + weight·∂‖·‖₁(coef)."""
     return np.where(coef != 0, gradient + weight * np.sign(coef), _soft(gradient, weight))
+
+
+def _l1_secant_floor(coef: Array, pull: Array, reach: Array, weight: float) -> Array:
+    """From 0 to x_j the slope of weight·|x_j| grows from the pull to ±weight."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        floor = np.maximum(weight - np.abs(pull), 0.0) / reach * (1.0 - 1e-12)
+    return np.where((coef == 0) & np.isfinite(floor), floor, 0.0)
+
+
+def _l1_secant_ceiling(coef: Array, lower: Array, upper: Array) -> Array:
+    """The l1 norm is linear where no sign changes."""
+    same_sign = ((coef > 0) & (lower > 0)) | ((coef < 0) & (upper < 0))
+    return np.where(same_sign, 0.0, math.inf)
 
 
 def _largest(u: Array) -> float:
@@ -163,6 +192,9 @@ class L2(Penalty):
     def norm_bound(self, objective: float, alpha: float) -> float:
         return math.sqrt(_quotient(2.0 * objective, alpha))
 
+    def secant_ceiling(self, coef: Array, lower: Array, upper: Array, alpha: float) -> Array:
+        return np.full_like(coef, alpha)
+
 
 @dataclass(frozen=True)
 class L1(Penalty):
@@ -195,6 +227,15 @@ class L1(Penalty):
 
     def norm_bound(self, objective: float, alpha: float) -> float:
         return _quotient(objective, alpha)
+
+    def secant_floor(self, coef: Array, pull: Array, reach: Array, alpha: float) -> Array:
+        return _l1_secant_floor(coef, pull, reach, alpha)
+
+    def secant_ceiling(self, coef: Array, lower: Array, upper: Array, alpha: float) -> Array:
+        return _l1_secant_ceiling(coef, lower, upper)
+
+    def sparse_threshold(self, alpha: float) -> float:
+        return alpha
 
 
 @dataclass(frozen=True)
@@ -240,6 +281,17 @@ class ElasticNet(Penalty):
         if self.l1_ratio > 0:
             bound = min(bound, _quotient(objective, alpha * self.l1_ratio))
         return bound
+
+    def secant_floor(self, coef: Array, pull: Array, reach: Array, alpha: float) -> Array:
+        # at 0 the pull of the l2 part is 0, so all of it is the l1 norm's
+        absolute = _l1_secant_floor(coef, pull, reach, self.sparse_threshold(alpha))
+        return absolute + alpha * self.strong_convexity
+
+    def secant_ceiling(self, coef: Array, lower: Array, upper: Array, alpha: float) -> Array:
+        return _l1_secant_ceiling(coef, lower, upper) + alpha * self.strong_convexity
+
+    def sparse_threshold(self, alpha: float) -> float:
+        return alpha * self.l1_ratio
 
 
 @dataclass(frozen=True)

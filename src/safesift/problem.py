@@ -264,6 +264,12 @@ class Problem:
         """Bounds on the error of the predictions and of their distance to the targets."""
         return prediction_error(self.design, at.point, at.pred, self.y)
 
+    def smooth_gradient(self, at: Evaluation) -> Array:
+        """The gradient of everything but the penalty."""
+        if self.folded is None:
+            return at.loss_gradient
+        return at.loss_gradient + self.folded.product(at.point) + self.folded.q
+
     def _loss_change(self, nu: Array, error: Array) -> float:
         """Bound on the change of the mean loss when predictions move by `error`."""
         by_slope = error * (np.abs(nu) + 0.5 * self.loss.smoothness * error)
@@ -362,6 +368,15 @@ class Problem:
         return value
 
     # --- reduction --------------------------------------------------------------------------
+
+    def with_features(self, features: NDArray) -> Problem:
+        """The same objective on some of the features: the others are 0 at every point."""
+        columns = np.append(features, True) if self.fit_intercept else features
+        folded = self.folded
+        if folded is not None:
+            Q = None if folded.Q is None else folded.Q[np.ix_(columns, columns)]
+            folded = Quadratic(folded.q[columns], folded.r, Q)
+        return replace(self, design=self.design.columns(features), folded=folded)
 
     def restrict(self, rows: NDArray) -> Problem:
         """The same objective with only some of the rows in its sum; W does not change."""

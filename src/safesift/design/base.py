@@ -49,6 +49,10 @@ class Design(ABC):
     def take(self, rows: NDArray) -> Design:
         """The rows selected by a boolean mask or by indices, in the type they came in."""
 
+    @abstractmethod
+    def columns(self, features: NDArray) -> Design:
+        """The features selected by a boolean mask, and the ones if there are any."""
+
     @property
     @abstractmethod
     def data(self) -> NDArray:
@@ -69,6 +73,9 @@ class Design(ABC):
 
     @abstractmethod
     def _block_gram(self, block: NDArray, weights: Array) -> Array: ...
+
+    @abstractmethod
+    def _block_columns_sq(self, block: NDArray, weights: Array) -> Array: ...
 
     # --- rounding ---------------------------------------------------------------------------
 
@@ -123,6 +130,15 @@ class Design(ABC):
                 out[p, p] += w.sum()
         return out
 
+    def columns_sq(self, weights: Array) -> Array:
+        """Σ weights_i a_ij² for every column, the ones included."""
+        out = np.zeros(self.n_columns)
+        for rows, block in self.blocks():
+            out[: self.n_features] += self._block_columns_sq(block, weights[rows])
+        if self.intercept:
+            out[-1] = weights.sum()
+        return out
+
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
         out = np.empty(self.n_samples)
@@ -168,6 +184,12 @@ class Design(ABC):
     @abstractmethod
     def _largest_of(self, data: NDArray) -> Array:
         """max_j |a_ij| for every row of a part of the matrix."""
+
+    def only(self, rows: NDArray) -> Design:
+        """The rows of a boolean mask, read where they lie: nothing is copied at once."""
+        from safesift.design.subset import RowSubset
+
+        return self if rows.all() else RowSubset(self, np.flatnonzero(rows))
 
     # --- the column of ones -----------------------------------------------------------------
 

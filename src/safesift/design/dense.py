@@ -51,6 +51,9 @@ class DenseDesign(Design):
     def take(self, rows: NDArray) -> DenseDesign:
         return DenseDesign(self.array[rows], self.intercept)
 
+    def columns(self, features: NDArray) -> DenseDesign:
+        return DenseDesign(self.array[:, features], self.intercept)
+
     def _block_norms_sq(self, block: NDArray) -> Array:
         return np.einsum("ij,ij->i", block, block)
 
@@ -58,6 +61,9 @@ class DenseDesign(Design):
         # one symmetric product, which BLAS does in half the work
         scaled = np.sqrt(weights)[:, None] * block
         return scaled.T @ scaled
+
+    def _block_columns_sq(self, block: NDArray, weights: Array) -> Array:
+        return weights @ np.square(block)
 
     def _largest_of(self, data: NDArray) -> Array:
         return np.abs(data.astype(np.float64)).max(axis=1, initial=0.0)

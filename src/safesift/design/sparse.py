@@ -61,6 +61,9 @@ class SparseDesign(Design):
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
 
+    def columns(self, features: NDArray) -> SparseDesign:
+        return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
+
     def _block_norms_sq(self, block: Any) -> Array:
         row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
         return np.bincount(row_of_entry, weights=block.data**2, minlength=block.shape[0])
@@ -68,6 +71,9 @@ class SparseDesign(Design):
     def _block_gram(self, block: Any, weights: Array) -> Array:
         scaled = sparse.diags_array(np.sqrt(weights)) @ block
         return (scaled.T @ scaled).toarray()
+
+    def _block_columns_sq(self, block: Any, weights: Array) -> Array:
+        return block.power(2).T @ weights
 
     def _largest_of(self, data: Any) -> Array:
         return np.ravel(abs(data.astype(np.float64)).max(axis=1).toarray())

@@ -10,6 +10,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safesift.numerics import EPS
+
 Array = NDArray[np.float64]
 INF = math.inf
 
@@ -49,10 +51,14 @@ class Loss(ABC):
         Whether c ↦ f*(c·ν) is a quadratic polynomial for c > 0 inside the domain, as it is for
         every piecewise linear-quadratic loss here. The best multiple of a dual point is then
         found without further passes over the samples.
+    unimodal_curvature : bool
+        Whether f'' first rises and then falls, so that a secant of the slope is least at an end
+        of any interval.
     """
 
     task: ClassVar[Literal["classification", "regression"]]
     quadratic_rays: ClassVar[bool] = True
+    unimodal_curvature: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -83,6 +89,45 @@ class Loss(ABC):
         0 as soon as the interval touches a kink of the slope, so that a positive floor holds on
         an open interval around [lower, upper] (up to continuity, where the curvature varies).
         """
+
+    def secant_bounds(
+        self, pred: Array, error: Array, lower: Array, upper: Array, y: Array
+    ) -> tuple[Array, Array]:
+        """Bounds on (f'(t) − f'(s))/(t − s) over t in [lower, upper] and |s − pred| ≤ error.
+
+        Where f'' is piecewise constant, or unimodal, the least secant is at an end of the interval
+        or at a break between pieces; where it is piecewise constant so is the greatest. Otherwise
+        the bounds are the curvature floor of the whole interval, and the smoothness.
+        """
+        floor = self.curvature_floor(
+            np.minimum(lower, pred - error), np.maximum(upper, pred + error), y
+        )
+        ceiling = np.full_like(floor, self.smoothness)
+        if math.isinf(self.smoothness) or not (self.quadratic_rays or self.unimodal_curvature):
+            return floor, ceiling
+        least, greatest = np.full_like(floor, INF), np.zeros_like(floor)
+        for t in self._breaks(lower, upper, y):
+            low, high = self._secants(pred, error, t, y)
+            np.minimum(least, low, out=least)
+            np.maximum(greatest, high, out=greatest)
+        floor = np.maximum(floor, least)
+        return floor, np.minimum(ceiling, greatest) if self.quadratic_rays else ceiling
+
+    def _breaks(self, lower: Array, upper: Array, y: Array) -> list[Array]:
+        """The ends of the intervals, and the breaks between pieces moved into them."""
+        ends = [end for piece in self.pieces(y) for end in (piece.lower, piece.upper)]
+        return [lower, upper, *(np.clip(t, lower, upper) for t in ends if np.isfinite(t).any())]
+
+    def _secants(self, pred: Array, error: Array, t: Array, y: Array) -> tuple[Array, Array]:
+        """The secant from pred to t, rounded downwards and upwards."""
+        here, there = self.slope(pred, y), self.slope(t, y)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            rise, run = np.abs(there - here), np.abs(t - pred)
+            error = error + 4 * EPS * (np.abs(t) + np.abs(pred))
+            noise = self.smoothness * error + 8 * EPS * (np.abs(there) + np.abs(here))
+            low = np.maximum(rise - noise, 0.0) / (run + error) * (1.0 - 8 * EPS)
+            high = (rise + noise) / np.maximum(run - error, 0.0) * (1.0 + 8 * EPS)
+        return np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), INF, high)
 
     @abstractmethod
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:

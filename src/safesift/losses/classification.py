@@ -190,6 +190,7 @@ class Logistic(MarginLoss):
     smoothness = 0.25
     lipschitz = 1.0
     quadratic_rays = False
+    unimodal_curvature = True
     _dual_interval = (-1.0, 0.0)
 
     def _phi(self, margin: Array) -> Array:
@@ -231,6 +232,7 @@ class SafeLogistic(MarginLoss):
     smoothness = 1.0
     lipschitz = 1.0
     quadratic_rays = False
+    unimodal_curvature = True
     _dual_interval = (-1.0, 0.0)
 
     def __post_init__(self) -> None:

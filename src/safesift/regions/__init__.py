@@ -10,6 +10,7 @@ from safesift.regions.ball import (
     ObjectiveBall,
 )
 from safesift.regions.base import Bounds, Intersection, Region, RegionError, TestSet
+from safesift.regions.curvature import Curvature
 from safesift.regions.cuts import HalfSpaceCut
 from safesift.regions.ellipsoid import Ellipsoid
 from safesift.regions.ellipsoidal import EllipsoidalSet
@@ -21,6 +22,7 @@ __all__ = [
     "Auto",
     "BallRegion",
     "Bounds",
+    "Curvature",
     "Edit",
     "EditBall",
     "Ellipsoid",
@@ -39,6 +41,7 @@ __all__ = [
 
 REGIONS: dict[str, type[Region]] = {
     "auto": Auto,
+    "curvature": Curvature,
     "gap_ball": GapBall,
     "gradient_ball": GradientBall,
     "norm_ball": NormBall,

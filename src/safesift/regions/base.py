@@ -30,6 +30,24 @@ class Bounds(NamedTuple):
     lower: Array
     upper: Array
 
+    @classmethod
+    def unknown(cls, n_samples: int) -> Bounds:
+        """Nothing is known of any row."""
+        return cls(np.full(n_samples, -np.inf), np.full(n_samples, np.inf))
+
+    def take(self, rows: NDArray) -> Bounds:
+        return Bounds(self.lower[rows], self.upper[rows])
+
+    def intersect(self, other: Bounds) -> Bounds:
+        """The better of two bounds, per row."""
+        return Bounds(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+    def widened(self, factor: float) -> Bounds:
+        """Intervals `factor` times as long, around the same middles."""
+        with np.errstate(invalid="ignore"):
+            more = 0.5 * (factor - 1.0) * (self.upper - self.lower)
+            return Bounds(self.lower - more, self.upper + more)
+
 
 class TestSet(ABC):
     """A set that contains every optimum of a problem.
@@ -99,32 +117,32 @@ class Intersection(TestSet):
     """Several sets that all contain every optimum: the best bound of them, per row."""
 
     members: tuple[TestSet, ...]
+    why: str = ""
 
     @property
     def certified(self) -> bool:
         return all(member.certified for member in self.members)
 
     def bounds(self, design: Design) -> Bounds:
-        lower = np.full(design.n_samples, -np.inf)
-        upper = np.full(design.n_samples, np.inf)
+        bounds = Bounds.unknown(design.n_samples)
         for member in self.members:
-            bounds = member.bounds(design)
-            np.maximum(lower, bounds.lower, out=lower)
-            np.minimum(upper, bounds.upper, out=upper)
-        return Bounds(lower, upper)
+            bounds = bounds.intersect(member.bounds(design))
+        return bounds
 
     def describe(self) -> str:
-        return " ∩ ".join(member.describe() for member in self.members)
+        sets = " ∩ ".join(member.describe() for member in self.members)
+        return f"{sets} ({self.why})" if self.why else sets
 
 
 @dataclass(frozen=True, eq=False)
 class Everything(TestSet):
     """The whole space: where no region applies, nothing can be decided."""
 
+    why: str = "no region applies"
     certified: bool = True
 
     def bounds(self, design: Design) -> Bounds:
-        return Bounds(np.full(design.n_samples, -np.inf), np.full(design.n_samples, np.inf))
+        return Bounds.unknown(design.n_samples)
 
     def describe(self) -> str:
-        return "the whole space (no region applies)"
+        return f"the whole space ({self.why})"

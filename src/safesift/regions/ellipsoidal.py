@@ -69,6 +69,12 @@ class EllipsoidalSet(TestSet):
             error = self._error(design, pred, widths)
             return clean(Bounds(pred - (down + error), pred + (up + error)))
 
+    def coordinate_bounds(self) -> Bounds:
+        """Bounds on every coordinate of an optimum, the cut left aside."""
+        reach = self.shape.coordinate_widths() + self.slack
+        reach = reach * (1.0 + 8 * EPS) + 4 * EPS * np.abs(self.center)
+        return clean(Bounds(self.center - reach, self.center + reach))
+
     def _error(self, design: Design, pred: Array, widths: Array) -> Array:
         """Rounding of the predictions at the centre, and the slack of the set."""
         product = design.dot_error * norm(self.center) + self.slack
@@ -111,6 +117,34 @@ class EllipsoidalSet(TestSet):
     def describe(self) -> str:
         cut = "" if self.cut is None else ", cut by a half-space"
         return f"{self.name}{cut}"
+
+
+@dataclass(frozen=True, eq=False)
+class Hull(TestSet):
+    """Ellipsoids of which one contains every optimum, for every alpha of a range another one."""
+
+    members: tuple[EllipsoidalSet, ...]
+
+    @property
+    def certified(self) -> bool:
+        return all(member.certified for member in self.members)
+
+    def bounds(self, design: Design) -> Bounds:
+        return _wider([member.bounds(design) for member in self.members])
+
+    def coordinate_bounds(self) -> Bounds:
+        """Bounds on every coordinate of an optimum."""
+        return _wider([member.coordinate_bounds() for member in self.members])
+
+    def describe(self) -> str:
+        return " or ".join(dict.fromkeys(member.describe() for member in self.members))
+
+
+def _wider(each: list[Bounds]) -> Bounds:
+    return Bounds(
+        np.min([bounds.lower for bounds in each], axis=0),
+        np.max([bounds.upper for bounds in each], axis=0),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,7 +47,7 @@ class Shape:
     basis : array of shape (d, k) or None
         V; None stands for the identity (the dense form, where `scale` is 1).
     factor : array of shape (k, k)
-        C.
+        C. In the dense form it may have fewer columns than rows: an ellipsoid in a subspace.
     """
 
     dimension: int
@@ -71,6 +71,12 @@ class Shape:
         last[-1] = 1.0
         return cls(dimension, radius, last, np.array([[half / radius]]))
 
+    def scaled(self, radius: float) -> Shape:
+        """radius·B."""
+        if self.is_dense:
+            return replace(self, factor=radius * self.factor)
+        return replace(self, scale=radius * self.scale)
+
     @property
     def is_dense(self) -> bool:
         return self.basis is None
@@ -81,6 +87,16 @@ class Shape:
         inside = np.linalg.norm(self.factor)
         outside = 0.0 if self.is_dense else np.sqrt(self.dimension - len(self.factor))
         return float(self.scale * np.hypot(inside, outside))
+
+    @property
+    def stretch(self) -> float:
+        """A bound on ‖B‖₂, sharper than `size`."""
+        largest = np.abs(self.factor)
+        inside = float(
+            np.sqrt(largest.sum(axis=0).max(initial=0.0) * largest.sum(axis=1).max(initial=0.0))
+        )
+        inside = min(inside, float(np.linalg.norm(self.factor)))
+        return self.scale * (inside if self.is_dense else max(inside, 1.0)) * (1.0 + 1e-12)
 
     def low_rank(self) -> LowRank:
         """The paper's form σI − L D Lᵀ."""
@@ -146,12 +162,21 @@ class Shape:
         inside = self.basis.T @ u
         return self.scale * (u + self.basis @ (self.factor @ inside - inside))
 
+    def coordinate_widths(self) -> Array:
+        """Upper bounds on √E_jj for every coordinate."""
+        if self.is_dense:
+            return self.scale * np.linalg.norm(self.factor, axis=1) * (1.0 + 8 * EPS)
+        form = self.low_rank()
+        variances = form.sigma - np.square(form.L) @ form.D
+        error = 16 * (len(form.D) + 1) * EPS * (form.sigma + float(np.abs(form.D).max(initial=0.0)))
+        return np.sqrt(np.maximum(variances, 0.0) + error)
+
     def half_widths(self, design: Design) -> Array:
         """Upper bounds on √(aᵢᵀ E aᵢ) for every row: one product with the k columns of L."""
         norms = design.row_norms
         if self.is_dense:
             B = self.scale * self.factor
-            squares = design.projected_sq(B, np.ones(self.dimension))
+            squares = design.projected_sq(B, np.ones(B.shape[1]))
             error = (design.dot_error + self.dimension * EPS) * np.linalg.norm(B) * norms
             return np.sqrt(squares) + error
         if self.factor.shape[0] == 0:

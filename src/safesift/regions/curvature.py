@@ -1,0 +1,188 @@
+"""The curvature region: samples that provably curve the objective shrink it by orders of magnitude.
+
+See `regions.self_consistent` for the theorem and `regions.two_sided` for its sharper sequel.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import Design
+from safesift.numerics import norm
+from safesift.problem import Evaluation, Problem
+from safesift.regions.ball import GapBall, GradientBall, NormBall
+from safesift.regions.base import Bounds, Everything, Intersection, Region, TestSet
+from safesift.regions.center import Center
+from safesift.regions.curvature_models import CurvatureModel, ExactModel, choose_model
+from safesift.regions.features import FeatureSubspace, zero_features
+from safesift.regions.intercept import UnboundedInterceptError
+from safesift.regions.self_consistent import Known, SelfConsistent, self_consistent
+from safesift.regions.two_sided import sharpen
+
+Array = NDArray[np.float64]
+
+# how often features and samples take turns under an l1 penalty
+_MAX_TURNS = 6
+# features are left out of the matrix when at least this share of them is certified to be zero
+_WORTH_LEAVING_OUT = 0.1
+
+
+@dataclass(frozen=True)
+class Curvature(Region):
+    """The ellipsoid that the curvature of the samples themselves proves (design: section 4).
+
+    Needs a loss with curvature; where there is none (hinge, ε-insensitive) or where none can be
+    proved, it is the plain ball. Needs neither a duality gap nor strong convexity nor a bounded
+    intercept.
+
+    Parameters
+    ----------
+    rank : int, optional
+        How many directions of curvature to use. By default all of them up to 1 000 columns (a
+        Cholesky factor), and 100 beyond (a certified Nyström approximation).
+    max_rounds : int, default=20
+        At most so many rounds of lowering the weights, and as many of sharpening.
+    """
+
+    rank: int | None = None
+    max_rounds: int = 20
+
+    def __post_init__(self) -> None:
+        if self.rank is not None and not (isinstance(self.rank, int) and self.rank > 0):
+            raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}.")
+        if not (isinstance(self.max_rounds, int) and self.max_rounds > 1):
+            raise ValueError(f"max_rounds must be an integer above 1, got {self.max_rounds!r}.")
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+        return self.build_for(Center(problem, at, (problem.alpha,)))
+
+    def build_for(self, center: Center) -> TestSet:
+        """The set, for a centre that may stand for a range of alphas."""
+        problem = center.problem
+        if math.isinf(problem.loss.smoothness):
+            return _plain(center, f"{type(problem.loss).__name__} has no curvature")
+        if not center.can_be_bounded:
+            return _plain(center, "the gradient overflows")
+        return _Turns(self, center).take()
+
+
+class _Turns:
+    """Features and samples take turns: each decision about one sharpens the other."""
+
+    def __init__(self, recipe: Curvature, center: Center) -> None:
+        self._recipe, self._center = recipe, center
+        self._features = np.ones(center.problem.design.n_features, dtype=bool)
+        self._design = center.problem.design
+        self._known = _known_beforehand(center)
+        self._bounds = self._known.bounds
+
+    def take(self) -> TestSet:
+        if len(self._center.alphas) == 1:
+            self._leave_out(2.0 * self._center.problem.gap(self._center.at))
+        for _ in range(_MAX_TURNS):
+            model = choose_model(self._center.problem, self._recipe.rank)
+            found = self_consistent(self._center, model, self._known, self._recipe.max_rounds)
+            if found is None:
+                break
+            if not self._learn(found):
+                return self._finish(found, model)
+        return self._unfinished()
+
+    def _learn(self, found: SelfConsistent) -> bool:
+        """Whether the region says enough about the coefficients to build it again."""
+        if self._center.problem.penalty.sparse_threshold(1.0) == 0:
+            return False
+        if self._leave_out(found.energy):
+            return True
+        lower, upper = found.hull.coordinate_bounds().take(slice(len(self._center.coef)))
+        reach = np.minimum(self._known.reach, np.maximum(np.abs(lower), np.abs(upper)))
+        distance = min(
+            self._known.distance,
+            norm(np.maximum(upper - self._center.coef, self._center.coef - lower)),
+        )
+        progress = distance < 0.5 * self._known.distance
+        self._known = replace(self._known, reach=reach, distance=distance)
+        return progress
+
+    def _leave_out(self, energy: float) -> bool:
+        """Go on with the features that may be non-zero, if enough of the others are certified."""
+        center = self._center
+        zero = zero_features(center, energy)
+        if zero.sum() < max(_WORTH_LEAVING_OUT * len(zero), 1) or zero.all():
+            return False
+        kept = ~zero
+        self._features[np.flatnonzero(self._features)[zero]] = False
+        problem = center.problem.with_features(kept)
+        point = problem.join(center.coef[kept], problem.split(center.at.point)[1])
+        self._center = Center(problem, problem.evaluate(point), center.alphas)
+        self._known = _known_beforehand(self._center)
+        return True
+
+    def _finish(self, found: SelfConsistent, model: CurvatureModel) -> TestSet:
+        center, known = self._center, self._known
+        bounds = found.hull.bounds(center.problem.design).intersect(known.bounds)
+        test_set: TestSet = found.hull
+        if isinstance(model, ExactModel):
+            diagonal = center.diagonal(known.reach)
+            test_set, bounds = sharpen(
+                center, model, diagonal, found.hull, bounds, self._recipe.max_rounds
+            )
+        return self._in_all_features(Tested(test_set, center.problem.design, bounds))
+
+    def _unfinished(self) -> TestSet:
+        return self._in_all_features(_plain(self._center, "no curvature can be proved"))
+
+    def _in_all_features(self, test_set: TestSet) -> TestSet:
+        if self._features.all():
+            return test_set
+        return FeatureSubspace(test_set, self._features, self._design, self._center.problem.design)
+
+
+@dataclass(frozen=True, eq=False)
+class Tested(TestSet):
+    """A set, with the bounds on the rows of one design that were found on the way to it."""
+
+    test_set: TestSet
+    design: Design
+    known: Bounds
+
+    @property
+    def certified(self) -> bool:
+        return self.test_set.certified
+
+    def bounds(self, design: Design) -> Bounds:
+        return self.known if design is self.design else self.test_set.bounds(design)
+
+    def describe(self) -> str:
+        return self.test_set.describe()
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _known_beforehand(center: Center) -> Known:
+    """From the gap ball where there is one, and from the norm that the penalty allows."""
+    problem, coef = center.problem, center.coef
+    bound = center.norm_bound
+    distance = bound + norm(coef)
+    bounds = Bounds.unknown(problem.design.n_samples)
+    if problem.strong_convexity > 0 and not problem.fit_intercept and len(center.alphas) == 1:
+        bounds = GapBall().build(problem, center.at).bounds(problem.design)
+    return Known(bounds, np.full(len(coef), bound), distance)
+
+
+def _plain(center: Center, why: str) -> TestSet:
+    """The best ball there is without curvature."""
+    problem, at = center.problem, center.at
+    regions: list[Region] = [GapBall() if problem.strong_convexity > 0 else NormBall()]
+    if problem.strong_convexity > 0 and not problem.fit_intercept:
+        regions.append(GradientBall())
+    if len(center.alphas) > 1:
+        return Everything(why)
+    try:
+        return Intersection(tuple(region.build(problem, at) for region in regions), why)
+    except UnboundedInterceptError:
+        return Everything(why)

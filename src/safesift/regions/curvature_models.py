@@ -1,0 +1,122 @@
+"""B with BBᵀ ⪰ (diag + Q + Σ share_i weight_i a_i a_iᵀ)⁻¹: exactly, or through few directions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.problem import Problem
+from safesift.regions.gram import WeightedGram, Whitening, whiten
+from safesift.regions.nystrom import NystromCurvature, directions
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+
+# exact up to this many columns: a Cholesky factor of it costs less than a pass of rank 100
+LARGEST_EXACT = 1000
+DEFAULT_RANK = 100
+
+
+class CurvatureModel(ABC):
+    """The curvature of the weighted samples, as much of it as the model can see."""
+
+    @abstractmethod
+    def move(self, weights: Array) -> None:
+        """Change the weights of the samples."""
+
+    @abstractmethod
+    def shape(self, diagonal: Array) -> Shape | None:
+        """B for the present weights; `diagonal` is the curvature of the penalised coordinates.
+
+        None where the matrix is singular, or too close to it for the arithmetic.
+        """
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The size of the samples' curvature, per coordinate."""
+
+    @abstractmethod
+    def describe(self) -> str: ...
+
+
+class ExactModel(CurvatureModel):
+    """All of the curvature, by a Cholesky factor of the n_columns × n_columns matrix."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._gram = WeightedGram(problem.design)
+
+    def move(self, weights: Array) -> None:
+        self._gram.move(self._problem.shares * weights)
+
+    @property
+    def scale(self) -> float:
+        return float(np.trace(self._gram.matrix)) / self._problem.design.n_columns
+
+    def whitening(self, diagonal: Array) -> Whitening | None:
+        padded = np.zeros(self._problem.design.n_columns)
+        padded[: len(diagonal)] = diagonal
+        H = self._gram.matrix + np.diag(padded)
+        spread_sq = self._gram.spread**2 + padded
+        if self._problem.Q is not None:
+            H += self._problem.Q
+            spread_sq += np.diag(self._problem.Q)
+        return whiten(H, np.sqrt(spread_sq), self._gram.error)
+
+    def shape(self, diagonal: Array) -> Shape | None:
+        white = self.whitening(diagonal)
+        if white is None:
+            return None
+        factor = white.basis / np.sqrt(1.0 - white.looseness)
+        return Shape(len(factor), 1.0, None, factor)
+
+    def describe(self) -> str:
+        return "exact"
+
+
+class NystromModel(CurvatureModel):
+    """The curvature in `rank` directions; folded samples and the rest of it are left out."""
+
+    def __init__(self, problem: Problem, rank: int) -> None:
+        self._problem, self._rank = problem, rank
+        self._curvature: NystromCurvature | None = None
+        self._total = 0.0
+
+    def move(self, weights: Array) -> None:
+        weights = self._problem.shares * weights
+        if self._curvature is None and weights.any():
+            basis = directions(self._problem.design, weights, self._rank)
+            self._curvature = NystromCurvature(self._problem.design, basis)
+        if self._curvature is not None:
+            self._curvature.move(weights)
+        self._total = float(weights @ self._problem.design.row_norms**2)
+
+    @property
+    def scale(self) -> float:
+        return self._total / self._problem.design.n_columns
+
+    def shape(self, diagonal: Array) -> Shape | None:
+        ridge = float(diagonal.min())
+        if not ridge > 0:
+            return None
+        if self._curvature is None:
+            if self._problem.fit_intercept:
+                return None
+            return Shape.ball(len(diagonal), ridge**-0.5, dense=False)
+        return self._curvature.shape(ridge)
+
+    def describe(self) -> str:
+        return f"rank {self._rank}"
+
+
+def choose_model(problem: Problem, rank: int | None) -> CurvatureModel:
+    """Exact where the matrix is small or the rank asked for is all of it."""
+    n_columns = problem.design.n_columns
+    if rank is None and n_columns <= LARGEST_EXACT:
+        return ExactModel(problem)
+    if rank is not None and rank >= n_columns:
+        return ExactModel(problem)
+    return NystromModel(problem, DEFAULT_RANK if rank is None else rank)

@@ -1,0 +1,159 @@
+"""The curvature of many samples in few directions: a certified Nyström approximation.
+
+For any X, M ⪰ M V Xᵀ + X VᵀM − X VᵀMV Xᵀ, since the difference is (I − XVᵀ) M (I − VXᵀ). With
+Y = MV, C = VᵀMV, any R and X = YRRᵀ this is M ⪰ YR(2I − RᵀCR)RᵀYᵀ, which is (1 − η)·YRRᵀYᵀ or
+more where RᵀCR ⪯ (1 + η)I. Computed Y, C with errors E_Y, E_C take away at most
+
+    (2‖E_Y‖‖X‖ + ‖E_C‖‖X‖²)·I
+
+whatever V is: orthonormal or not, fresh or reused after rows have left, and however R ≈ C^(-½) was
+computed. (V(VᵀMV)Vᵀ is *not* below M unless V spans an invariant subspace.)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from safesift.design.base import Design
+from safesift.numerics import EPS, norm
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+
+# rows from which the first directions are taken, per direction
+_OVERSAMPLING = 4
+# C + this·trace(C)·I is what is inverted, so that directions of no curvature do no harm
+_SHIFT = 1e-10
+
+
+def directions(design: Design, weights: Array, rank: int, seed: int = 0) -> Array:
+    """`rank` orthonormal directions in which many carrying rows point: from a sample of them.
+
+    All of the space that the carrying rows span, where those are few (the Gram form of Woodbury).
+    """
+    carrying = np.flatnonzero(weights)
+    n_sampled = min(len(carrying), _OVERSAMPLING * rank)
+    if n_sampled < len(carrying):
+        rng = np.random.default_rng(seed)
+        carrying = np.sort(rng.choice(carrying, n_sampled, replace=False))
+    sample = design.take(carrying).data
+    sample = sample.toarray() if hasattr(sample, "toarray") else np.asarray(sample)
+    sample = sample.astype(np.float64)
+    # eigenvectors of the small Gram matrix: the sample has fewer rows than columns, usually
+    values, vectors = np.linalg.eigh(sample @ sample.T)
+    large = values > 1e-12 * max(values[-1], 0.0)
+    chosen = np.flatnonzero(large)[-rank:]
+    basis = sample.T @ (vectors[:, chosen] / np.sqrt(values[chosen]))
+    return np.linalg.qr(basis)[0]
+
+
+class NystromCurvature:
+    """M = Σ weights_i a_i a_iᵀ seen through k directions, following its weights.
+
+    With an intercept the rows are taken from their weighted mean, which makes the intercept's
+    coordinate independent of the others (a Schur complement).
+    """
+
+    def __init__(self, design: Design, basis: Array) -> None:
+        self._design, self._basis = design, basis
+        self._weights = np.zeros(design.n_samples)
+        k = basis.shape[1]
+        self._product = np.zeros((design.n_columns, k))  # Aᵀ diag(weights) A V, ones included
+        self._ones = np.zeros(design.n_columns)  # Aᵀ weights
+        self._load, self._n_sums = 0.0, 1
+
+    def move(self, weights: Array) -> None:
+        """Change the weights, reading the rows of changed weight only."""
+        change = weights - self._weights
+        moved = self._design.only(change != 0)
+        change = change[change != 0]
+        padded = np.vstack([self._basis, np.zeros((self._design.intercept, self._basis.shape[1]))])
+        for rows, block in moved.blocks():
+            projected = moved._block_dot(block, padded)
+            moved._accumulate(self._product, block, change[rows, None] * projected)
+            moved._accumulate(self._ones, block, change[rows])
+            self._load += float(np.abs(change[rows]) @ moved.row_norms[rows] ** 2)
+        self._weights = weights.copy()
+        self._n_sums += 1
+
+    def shape(self, ridge: float) -> Shape | None:
+        """B with BBᵀ ⪰ (ridge·I + M)⁻¹, None where rounding leaves nothing of the ridge."""
+        p = self._design.n_features
+        product, mean, weight = self._product[:p], None, 0.0
+        if self._design.intercept:
+            weight = float(self._weights.sum())
+            if weight <= 0:
+                return None
+            mean = self._ones[:p] / weight
+            product = product - np.outer(mean, self._product[p])
+        core = self._basis.T @ product
+        core = 0.5 * (core + core.T)
+        root = _inverse_root(core)
+        if root is None:
+            return None
+        excess = _excess(root, core)
+        left = product @ root  # left·leftᵀ = YRRᵀYᵀ
+        basis, sizes, _ = linalg.svd(left, full_matrices=False, check_finite=False)
+        eigenvalues = np.maximum(1.0 - excess, 0.0) * sizes**2
+        ridge -= self._lost(left @ root.T, eigenvalues)
+        if not ridge > 0:
+            return None
+        shrink = np.sqrt(ridge / (ridge + eigenvalues))
+        if mean is None:
+            return Shape(p, 1.0 / math.sqrt(ridge), basis, np.diag(shrink))
+        # rounding of the mean costs as much as that of the weight
+        weight *= 1.0 - self._relative_error
+        return _with_intercept(basis, shrink, ridge, mean, weight)
+
+    @property
+    def _relative_error(self) -> float:
+        return self._design.sum_error + self._design.dot_error + (8 + 4 * self._n_sums) * EPS
+
+    def _lost(self, solved: Array, eigenvalues: Array) -> float:
+        """How far the approximation may stick out of M: errors of Y and C, and of its factors."""
+        p, k = self._basis.shape
+        error = 4.0 * (self._relative_error + p * EPS) * self._load * math.sqrt(k)
+        length = float(np.linalg.norm(solved))
+        factored = 64 * (p + k) * EPS * float(eigenvalues[0])
+        return error * (2.0 * length + length**2) + factored
+
+
+def _inverse_root(core: Array) -> Array | None:
+    """R with RᵀCR ≈ I, a little less where C is nearly singular."""
+    shifted = core + _SHIFT * np.trace(core) * np.eye(len(core))
+    factor, failed = linalg.lapack.dpotrf(shifted, lower=True, clean=True)
+    if failed:
+        return None
+    inverse, failed = linalg.lapack.dtrtri(factor, lower=True)
+    return None if failed else inverse.T
+
+
+def _excess(root: Array, core: Array) -> float:
+    """η with RᵀCR ⪯ (1 + η)I, the rounding of this very product included."""
+    form = root.T @ core @ root
+    k = len(core)
+    spread = np.abs(root).T @ np.sqrt(np.maximum(np.diag(core), 0.0))
+    rounding = (2 * k + 8) * EPS * float(spread @ spread)
+    return max(float(np.linalg.eigvalsh(form)[-1]) - 1.0, 0.0) + 2.0 * rounding
+
+
+def _with_intercept(basis: Array, shrink: Array, ridge: float, mean: Array, weight: float) -> Shape:
+    """In the coordinates (x, c + meanᵀx) the form is block diagonal; back in (x, c) it is this."""
+    inside = basis.T @ mean
+    rest = mean - basis @ inside
+    rest -= basis @ (basis.T @ rest)
+    if norm(rest) > 1e-12 * norm(mean):
+        basis = np.column_stack([basis, rest / norm(rest)])
+        shrink = np.append(shrink, 1.0)
+    p, k = basis.shape
+    joint = np.zeros((p + 1, k + 1))
+    joint[:p, :k], joint[p, k] = basis, 1.0
+    factor = np.zeros((k + 1, k + 1))
+    factor[:k, :k] = np.diag(shrink)
+    factor[k, :k] = -(basis.T @ mean) * shrink
+    factor[k, k] = math.sqrt(ridge / weight)
+    return Shape(p + 1, 1.0 / math.sqrt(ridge), joint, factor)

@@ -1,0 +1,189 @@
+"""The greatest self-consistent weights, and the ellipsoid they give.
+
+Write ν₀ for the slopes at the centre x₀, g for the subgradient there, and let every sample carry a
+weight w_i ≥ 0, the penalty a diagonal D ≥ 0, H = D + Q + (1/W) Σ s_i w_i a_i a_iᵀ ≻ 0 and
+
+    B = { x₀ + u : ‖u‖²_H + gᵀu ≤ 0 }.
+
+If for every i with w_i > 0 the secants of f_i' from a_iᵀx₀ have slope w_i or more on an open
+interval around { a_iᵀx : x ∈ B }, then B contains every optimum (docs/theory.md has the proof).
+A secant may cross a kink: a sample need not stay on its piece to carry curvature.
+
+Without strong convexity a known bound ‖x* − x₀‖ ≤ ρ on the penalised coordinates helps out:
+‖u‖²_{H + εI} + gᵀu ≤ ερ² for every ε ≥ 0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.numerics import EPS, norm
+from safesift.regions.base import Bounds
+from safesift.regions.center import Center
+from safesift.regions.curvature_models import CurvatureModel
+from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+
+# a sample that fails is lowered to what an ellipsoid this much wider would allow
+_WIDENING = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+# trial values of ε, relative to the curvature of the samples, and how many rows compare them
+_RIDGES = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+_PROBES = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the optimum beforehand.
+
+    Attributes
+    ----------
+    bounds : Bounds
+        On the predictions of all rows.
+    reach : array of shape (n_features,)
+        |x*_j| ≤ reach_j.
+    distance : float
+        ‖x* − x₀‖₂ ≤ distance in the penalised coordinates.
+    """
+
+    bounds: Bounds
+    reach: Array
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class SelfConsistent:
+    """Self-consistent weights and their ellipsoid (one for each alpha of the centre).
+
+    Attributes
+    ----------
+    weights : array of shape (n_samples,)
+    hull : Hull
+    shape : Shape
+        B with BBᵀ ⪰ H⁻¹.
+    energy : float
+        (1/W) Σ s_i (secant slope)_i (a_iᵀu)² ≤ energy for u = x* − x₀.
+    n_rounds : int
+    """
+
+    weights: Array
+    hull: Hull
+    shape: Shape
+    energy: float
+    n_rounds: int
+
+
+def self_consistent(
+    center: Center, model: CurvatureModel, known: Known, max_rounds: int
+) -> SelfConsistent | None:
+    """Lower the weights from f'' until every one of them is confirmed; None if no ellipsoid is."""
+    design, weights = center.problem.design, center.curvature()
+    diagonal = center.diagonal(known.reach)
+    ridges = _RIDGES if center.problem.strong_convexity == 0 else (0.0,)
+    for n_rounds in range(1, max_rounds + 1):
+        if n_rounds == max_rounds:
+            weights = np.zeros_like(weights)
+        model.move(weights)
+        found = _best_ellipsoid(center, model, diagonal, known.distance, ridges)
+        if found is None:
+            return None
+        rows = weights > 0
+        bounds = found.hull.bounds(design.only(rows)).intersect(known.bounds.take(rows))
+        lowered = _confirmed(center, bounds, rows, weights[rows], n_rounds)
+        if np.array_equal(lowered, weights[rows]):
+            return SelfConsistent(weights, found.hull, found.shape, found.energy, n_rounds)
+        weights = weights.copy()
+        weights[rows] = lowered
+        ridges = found.nearby_ridges(ridges)
+    return None
+
+
+def _confirmed(
+    center: Center, bounds: Bounds, rows: NDArray, weights: Array, n_rounds: int
+) -> Array:
+    """The weights where the ellipsoid confirms them, lower ones elsewhere."""
+    floor, _ = center.secant_bounds(bounds, rows)
+    if (weights <= floor).all():
+        return weights
+    factor = _WIDENING[min(n_rounds, len(_WIDENING)) - 1]
+    anticipated, _ = center.secant_bounds(bounds.widened(factor), rows)
+    anticipated = np.minimum(anticipated, floor)
+    anticipated[anticipated < 1e-3 * weights] = 0.0
+    return np.where(weights <= floor, weights, anticipated)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    hull: Hull
+    shape: Shape
+    energy: float
+    ridge: float
+
+    def nearby_ridges(self, ridges: tuple[float, ...]) -> tuple[float, ...]:
+        """The trial values next to the one that won."""
+        at = ridges.index(self.ridge)
+        return ridges[max(at - 1, 0) : at + 2]
+
+
+def _best_ellipsoid(
+    center: Center, model: CurvatureModel, diagonal: Array, distance: float, ridges: tuple
+) -> _Found | None:
+    best, narrowest = None, math.inf
+    for ridge in ridges:
+        epsilon = ridge * model.scale
+        found = _ellipsoid(center, model, diagonal, epsilon, distance, ridge)
+        if found is None:
+            continue
+        if len(ridges) == 1:
+            return found
+        width = _typical_width(center, found.hull)
+        if width < narrowest:
+            best, narrowest = found, width
+    return best
+
+
+def _typical_width(center: Center, hull: Hull) -> float:
+    design = center.problem.design
+    step = max(design.n_samples // _PROBES, 1)
+    rows = np.zeros(design.n_samples, dtype=bool)
+    rows[::step] = True
+    bounds = hull.bounds(design.only(rows))
+    return float(np.sum(bounds.upper - bounds.lower))
+
+
+def _ellipsoid(
+    center: Center, model: CurvatureModel, diagonal: Array, epsilon: float, distance: float,
+    ridge: float,
+) -> _Found | None:  # fmt: skip
+    """{ x₀ + u : ‖u‖²_{H + εI} + gᵀu ≤ slack + ερ² } for every alpha of the centre."""
+    shape = model.shape(diagonal + epsilon)
+    allowance = center.slack + (epsilon * distance**2 if epsilon > 0 else 0.0)
+    if shape is None or not math.isfinite(allowance):
+        return None
+    sets, energies = [], []
+    for g in center.gradients:
+        image = shape.transpose_product(g)
+        lost = shape.stretch * center.gradient_error + _product_error(shape) * norm(g)
+        length = norm(image) + lost
+        radius = (math.sqrt(0.25 * length**2 + allowance) + 0.5 * lost) * (1.0 + 8 * EPS)
+        moved = center.at.point - 0.5 * shape.product(image)
+        slack = _product_error(shape) * shape.size * norm(g) + 4 * EPS * norm(moved)
+        name = f"curvature ellipsoid ({model.describe()})"
+        sets.append(
+            EllipsoidalSet(
+                moved, shape.scaled(radius), slack, name=name, certified=center.problem.certified
+            )
+        )
+        # the largest −gᵀu over the set
+        energies.append(((0.5 * length + radius) * length + center.slack) * (1.0 + 1e-12))
+    return _Found(Hull(tuple(sets)), shape, max(energies), ridge)
+
+
+def _product_error(shape: Shape) -> float:
+    """‖computed Bᵀg − exact‖ ≤ this·‖g‖, and the same for Bu."""
+    return 4.0 * (shape.dimension + 8) * EPS * shape.size
