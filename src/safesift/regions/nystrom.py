@@ -71,7 +71,7 @@ class NystromCurvature:
         change = weights - self._weights
         moved = self._design.only(change != 0)
         change = change[change != 0]
-        padded = np.vstack([self._basis, np.zeros((self._design.intercept, self._basis.shape[1]))])
+        padded = np.pad(self._basis, ((0, int(self._design.intercept)), (0, 0)))
         for rows, block in moved.blocks():
             projected = moved._block_dot(block, padded)
             moved._accumulate(self._product, block, change[rows, None] * projected)

@@ -17,10 +17,13 @@ step. The bounds so found raise the floors and lower the ceilings again, until n
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.base import Design
 from safesift.numerics import EPS, norm
 from safesift.regions.base import Bounds
 from safesift.regions.center import Center
@@ -31,8 +34,10 @@ from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
 
+# up to this share of the columns, uncertain rows are treated one by one
+_FEW_ROWS = 0.4
 # another round is worth its cost while it takes this share of the uncertainty away
-_WORTHWHILE = 0.25
+_WORTHWHILE = 0.15
 
 
 def sharpen(
@@ -87,21 +92,20 @@ def _replaced(bounds: Bounds, rows: NDArray, better: Bounds) -> Bounds:
 def _two_sided_set(center: Center, white: Whitening, extra: Array, extra_diagonal: Array) -> Hull:
     """The ellipsoid of all −Sg, for each alpha of the centre."""
     T, loose = white.basis, white.looseness
-    directions, most = _extra_curvature(center, T, extra, extra_diagonal)
+    most = _extra_curvature(center, T, extra, extra_diagonal)
     # in the coordinates of T: I/(1 + looseness + Λ) ⪯ S ⪯ I/(1 − looseness)
-    smallest = 1.0 / (1.0 + loose + most)
+    smallest = most.map(lambda values: 1.0 / (1.0 + loose + values))
     largest = 1.0 / (1.0 - loose)
-    middle = 0.5 * (largest + smallest)
-    spread = np.sqrt(np.maximum(largest - smallest, 0.0) + 8 * EPS)
-    factor = T @ (directions * spread)
-    shape = Shape(len(T), 1.0, None, factor)
+    middle = smallest.map(lambda values: 0.5 * (largest + values))
+    spread = smallest.map(lambda values: np.sqrt(np.maximum(largest - values, 0.0) + 8 * EPS))
+    shape = Shape(len(T), 1.0, None, spread.product(T.T).T)
     rounding = 8.0 * (len(T) + 8) * EPS
     size, stretch = float(np.linalg.norm(T)), Shape(len(T), 1.0, None, T).stretch
     sets = []
     for g in center.gradients:
-        image = directions.T @ (T.T @ g)
-        radius = 0.5 * (norm(spread * image) + rounding * size * norm(g)) * (1.0 + 1e-12)
-        moved = center.at.point - T @ (directions @ (middle * image))
+        image = T.T @ g
+        radius = 0.5 * (norm(spread.product(image)) + rounding * size * norm(g)) * (1.0 + 1e-12)
+        moved = center.at.point - T @ middle.product(image)
         lost = largest * (stretch**2 * center.gradient_error + rounding * size**2 * norm(g))
         sets.append(
             EllipsoidalSet(
@@ -112,17 +116,44 @@ def _two_sided_set(center: Center, white: Whitening, extra: Array, extra_diagona
     return Hull(tuple(sets))
 
 
-def _extra_curvature(
-    center: Center, T: Array, extra: Array, extra_diagonal: Array
-) -> tuple[Array, Array]:
-    """Orthonormal V and λ ≥ 0 with TᵀΔT ⪯ V diag(λ) Vᵀ, for Δ = Σ extra_i a_i a_iᵀ + diag."""
+class _Spectrum(NamedTuple):
+    """V diag(values) Vᵀ + rest·(I − VVᵀ), with orthonormal columns of V."""
+
+    vectors: Array
+    values: Array
+    rest: float
+
+    def map(self, function: Callable[[Array], Array]) -> _Spectrum:
+        """The function of the matrix."""
+        return _Spectrum(self.vectors, function(self.values), float(function(self.rest)))
+
+    def product(self, u: Array) -> Array:
+        """The matrix times u."""
+        inside = (self.values - self.rest) * (self.vectors.T @ u).T
+        return self.rest * u + self.vectors @ inside.T
+
+
+def _extra_curvature(center: Center, T: Array, extra: Array, extra_diagonal: Array) -> _Spectrum:
+    """An upper bound on TᵀΔT for Δ = Σ extra_i a_i a_iᵀ + diag."""
     design = center.problem.design
-    matrix = design.gram(extra)
     diagonal = np.zeros(len(T))
     diagonal[: len(extra_diagonal)] = np.maximum(extra_diagonal, 0.0)
-    matrix[np.diag_indices_from(matrix)] += diagonal
-    values, vectors = np.linalg.eigh(T.T @ matrix @ T)
-    spread = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    error = rounding_of_form(T, spread, design.sum_error + 8 * EPS)
+    few = np.count_nonzero(extra) <= _FEW_ROWS * len(T) and not diagonal.any()
+    if few:
+        vectors, values = _few_rows(design, T, extra)
+    else:
+        matrix = design.gram(extra) + np.diag(diagonal)
+        values, vectors = np.linalg.eigh(T.T @ matrix @ T)
+    spread = np.sqrt(design.columns_sq(extra) + diagonal)
+    error = rounding_of_form(T, spread, design.sum_error + design.dot_error + 8 * EPS)
     error += 64 * len(T) * EPS * float(np.abs(values).max(initial=0.0))
-    return vectors, np.maximum(values, 0.0) + error
+    return _Spectrum(vectors, np.maximum(values, 0.0) + error, error)
+
+
+def _few_rows(design: Design, T: Array, extra: Array) -> tuple[Array, Array]:
+    """Eigenvectors and eigenvalues of TᵀΔT from the rows themselves."""
+    rows = extra > 0
+    projected = design.only(rows).matvec(T) * np.sqrt(extra[rows])[:, None]
+    basis, triangle = np.linalg.qr(projected.T)
+    values, vectors = np.linalg.eigh(triangle @ triangle.T)
+    return basis @ vectors, values
