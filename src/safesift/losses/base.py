@@ -99,9 +99,8 @@ class Loss(ABC):
         or at a break between pieces; where it is piecewise constant so is the greatest. Otherwise
         the bounds are the curvature floor of the whole interval, and the smoothness.
         """
-        floor = self.curvature_floor(
-            np.minimum(lower, pred - error), np.maximum(upper, pred + error), y
-        )
+        from_, to = np.minimum(lower, pred - error), np.maximum(upper, pred + error)
+        floor = self.curvature_floor(from_, to, y)
         ceiling = np.full_like(floor, self.smoothness)
         if math.isinf(self.smoothness) or not (self.quadratic_rays or self.unimodal_curvature):
             return floor, ceiling
@@ -111,7 +110,14 @@ class Loss(ABC):
             np.minimum(least, low, out=least)
             np.maximum(greatest, high, out=greatest)
         floor = np.maximum(floor, least)
-        return floor, np.minimum(ceiling, greatest) if self.quadratic_rays else ceiling
+        if self.quadratic_rays:
+            ceiling = np.minimum(ceiling, greatest)
+        for piece in self.pieces(y):
+            # all on one piece: the secant is known without rounding
+            inside = (from_ > piece.lower) & (to < piece.upper)
+            np.copyto(ceiling, piece.quadratic, where=inside)
+            np.copyto(floor, piece.quadratic, where=inside)
+        return floor, ceiling
 
     def _breaks(self, lower: Array, upper: Array, y: Array) -> list[Array]:
         """The ends of the intervals, and the breaks between pieces moved into them."""

@@ -17,7 +17,7 @@ from safesift.problem import Evaluation, Problem
 from safesift.regions.ball import GapBall, GradientBall, NormBall
 from safesift.regions.base import Bounds, Everything, Intersection, Region, TestSet
 from safesift.regions.center import Center
-from safesift.regions.curvature_models import CurvatureModel, ExactModel, choose_model
+from safesift.regions.curvature_models import ExactModel, models
 from safesift.regions.features import FeatureSubspace, zero_features
 from safesift.regions.intercept import UnboundedInterceptError
 from safesift.regions.self_consistent import Known, SelfConsistent, self_consistent
@@ -42,8 +42,9 @@ class Curvature(Region):
     Parameters
     ----------
     rank : int, optional
-        How many directions of curvature to use. By default all of them up to 1 000 columns (a
-        Cholesky factor), and 100 beyond (a certified Nyström approximation).
+        How many directions of curvature to use (a certified Nyström approximation, or a Cholesky
+        factor if that is all of them). By default all of them up to 200 columns and 100 beyond;
+        up to 1 000 columns all of them are then used for the rows still in doubt.
     max_rounds : int, default=20
         At most so many rounds of lowering the weights, and as many of sharpening.
     """
@@ -85,13 +86,22 @@ class _Turns:
         if len(self._center.alphas) == 1:
             self._leave_out(2.0 * self._center.problem.gap(self._center.at))
         for _ in range(_MAX_TURNS):
-            model = choose_model(self._center.problem, self._recipe.rank)
-            found = self_consistent(self._center, model, self._known, self._recipe.max_rounds)
+            found, exact = self._find()
             if found is None:
                 break
             if not self._learn(found):
-                return self._finish(found, model)
+                return self._finish(found, exact)
         return self._unfinished()
+
+    def _find(self) -> tuple[SelfConsistent | None, ExactModel | None]:
+        """Self-consistent weights of the first model that has any, and the exact model if any."""
+        trials, exact = models(self._center.problem, self._recipe.rank)
+        found = None
+        for model in trials:
+            found = self_consistent(self._center, model, self._known, self._recipe.max_rounds)
+            if found is not None and found.weights.any():
+                break
+        return found, exact
 
     def _learn(self, found: SelfConsistent) -> bool:
         """Whether the region says enough about the coefficients to build it again."""
@@ -123,16 +133,13 @@ class _Turns:
         self._known = _known_beforehand(self._center)
         return True
 
-    def _finish(self, found: SelfConsistent, model: CurvatureModel) -> TestSet:
-        center, known = self._center, self._known
-        bounds = found.hull.bounds(center.problem.design).intersect(known.bounds)
-        test_set: TestSet = found.hull
-        if isinstance(model, ExactModel):
+    def _finish(self, found: SelfConsistent, exact: ExactModel | None) -> TestSet:
+        center, known, hull = self._center, self._known, found.hull
+        bounds = hull.bounds(center.problem.design).intersect(known.bounds)
+        if exact is not None:
             diagonal = center.diagonal(known.reach)
-            test_set, bounds = sharpen(
-                center, model, diagonal, found.hull, bounds, self._recipe.max_rounds
-            )
-        return self._in_all_features(Tested(test_set, center.problem.design, bounds))
+            hull, bounds = sharpen(center, exact, diagonal, hull, bounds, self._recipe.max_rounds)
+        return self._in_all_features(Tested(hull, center.problem.design, bounds))
 
     def _unfinished(self) -> TestSet:
         return self._in_all_features(_plain(self._center, "no curvature can be proved"))

@@ -14,7 +14,7 @@ from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
 
-# exact up to this many columns: a Cholesky factor of it costs less than a pass of rank 100
+# beyond this many columns the exact matrix is not made unless asked for
 LARGEST_EXACT = 1000
 DEFAULT_RANK = 100
 
@@ -112,11 +112,18 @@ class NystromModel(CurvatureModel):
         return f"rank {self._rank}"
 
 
-def choose_model(problem: Problem, rank: int | None) -> CurvatureModel:
-    """Exact where the matrix is small or the rank asked for is all of it."""
+def models(problem: Problem, rank: int | None) -> tuple[list[CurvatureModel], ExactModel | None]:
+    """The models to find weights with, the next where one finds none, and the one to sharpen with.
+
+    By default few directions find the weights where the matrix is not small, and all of it is
+    used only for the rows that are then still in doubt.
+    """
     n_columns = problem.design.n_columns
-    if rank is None and n_columns <= LARGEST_EXACT:
-        return ExactModel(problem)
-    if rank is not None and rank >= n_columns:
-        return ExactModel(problem)
-    return NystromModel(problem, DEFAULT_RANK if rank is None else rank)
+    if rank is not None and rank < n_columns:
+        return [NystromModel(problem, rank)], None
+    if rank is None and n_columns > LARGEST_EXACT:
+        return [NystromModel(problem, DEFAULT_RANK)], None
+    exact = ExactModel(problem)
+    if rank is None and n_columns > 2 * DEFAULT_RANK and problem.strong_convexity > 0:
+        return [NystromModel(problem, DEFAULT_RANK), exact], exact
+    return [exact], exact
