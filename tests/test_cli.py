@@ -186,7 +186,7 @@ def test_says_what_was_kept_and_why(data):
     [
         (["--loss", "logistic"], "this loss is flat nowhere"),
         (["--alpha", "100"], "a larger alpha, or --region ellipsoid, may prove more"),
-        (["--penalty", "l2_ball", "--radius", "9"], "a smaller radius"),
+        (["--penalty", "l2_ball", "--radius", "9", "--region", "norm_ball"], "a smaller radius"),
         (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
     ],
 )

@@ -2,7 +2,7 @@
 
 >>> import safesift as ss
 >>> sorted(ss.regions.REGIONS)
-['auto', 'ellipsoid', 'gap_ball', 'gradient_ball', 'norm_ball', 'objective_ball']
+['auto', 'curvature', 'ellipsoid', 'gap_ball', 'gradient_ball', 'norm_ball', 'objective_ball']
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ __version__ = "0.1.0"
 _LAZY = {
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
+    "screen_range": "safesift.ranges",
+    "RangeResult": "safesift.ranges",
     "solve_and_repair": "safesift.repair",
     "RegionError": "safesift.regions",
 }
 _MODULES = ("losses", "penalties", "regions")
 
 __all__ = [
+    "RangeResult",
     "RegionError",
     "ScreeningResult",
     "__version__",
@@ -29,11 +32,13 @@ __all__ = [
     "penalties",
     "regions",
     "screen",
+    "screen_range",
     "solve_and_repair",
 ]
 
 if TYPE_CHECKING:
     from safesift import losses, penalties, regions
+    from safesift.ranges import RangeResult, screen_range
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair
     from safesift.screening import ScreeningResult, screen

@@ -52,6 +52,7 @@ def as_dict(result: ScreeningResult) -> dict:
     return {
         **counts(result),
         "n_features": problem.design.n_features,
+        "zero_features": int(result.zero_coef.sum()),
         "loss": repr(problem.loss),
         "penalty": repr(problem.penalty),
         "alpha": problem.alpha,
@@ -81,6 +82,9 @@ def summary(result: ScreeningResult) -> str:
         f"{count['samples'] - count['kept']} dropped ({proof})"
     )
     lines = [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
+    zero = int(result.zero_coef.sum())
+    if zero:
+        head += f"; {zero} of {len(result.zero_coef)} features are zero"
     tail = [f"  region: {result.region.describe()}", f"  duality gap at the centre: {gap}"]
     if result.classes is not None:
         low, high = result.classes

@@ -15,6 +15,8 @@ from safesift.penalties import Penalty
 from safesift.problem import Evaluation, Problem
 from safesift.regions import REGIONS, Region, TestSet
 from safesift.regions.base import Bounds
+from safesift.regions.center import Center
+from safesift.regions.features import zero_features
 from safesift.registry import resolve
 from safesift.solvers.first_order import short_run
 from safesift.validation import check_point, make_problem
@@ -63,6 +65,12 @@ class Decisions:
             self.dropped & ~rows, self.folded & ~rows,
             self.quadratic, self.linear, self.constant, self.lower, self.upper,
         )  # fmt: skip
+
+
+def check_fold(fold: str) -> None:
+    """Refuse what is not a way of folding."""
+    if fold not in ("auto", "always", "never"):
+        raise ValueError(f"fold must be 'auto', 'always' or 'never', got {fold!r}.")
 
 
 def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
@@ -137,6 +145,8 @@ class ScreeningResult:
     ----------
     lower, upper : arrays of shape (n_samples,)
         Bounds on the decision value a_iᵀx* + c* at every optimum.
+    zero_coef : mask of shape (n_features,)
+        Features certified to be zero at every optimum.
     certified : bool
         False as soon as a guess (a guessed radius, a cut from a subset) entered.
     region : TestSet
@@ -190,6 +200,15 @@ class ScreeningResult:
     def undecided(self) -> Mask:
         """Rows still needed once the decided ones are folded."""
         return self.decisions.undecided
+
+    @cached_property
+    def zero_coef(self) -> Mask:
+        """Features certified to be zero at every optimum (under a penalty with an l1 part)."""
+        center = Center(self.problem, self.at, (self.problem.alpha,))
+        zero = zero_features(center, 2.0 * self.gap)
+        if not self.certified:
+            return zero
+        return zero | self.region.zero_features(self.problem.design.n_features)
 
     @cached_property
     def reduced(self) -> Problem:
@@ -279,7 +298,8 @@ def screen(
     penalty : str or Penalty, default="l2"
         A name of `safesift.penalties.PENALTIES` or an object with its parameters.
     alpha : float, default=1e-4
-        Weight of the penalty (λ in the paper).
+        Weight of the penalty (λ in the paper). For decisions that hold for a whole interval of
+        alphas see `screen_range`.
     fit_intercept : bool, default=False
         Add an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
@@ -309,8 +329,7 @@ def screen(
     >>> bool(result.certified), bool(result.keep.sum() < 600)
     (True, True)
     """
-    if fold not in ("auto", "always", "never"):
-        raise ValueError(f"fold must be 'auto', 'always' or 'never', got {fold!r}.")
+    check_fold(fold)
     region = resolve("region", region, REGIONS, Region)
     inputs = make_problem(
         X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,

@@ -30,6 +30,8 @@ GENERAL = [
     Ellipsoid(n_steps=30, form="low_rank"),
     Ellipsoid(n_steps=30, start="norm_ball"),
     Cut(Ellipsoid(n_steps=12), "central"),
+    regions.Curvature(),
+    regions.Curvature(rank=2),
     regions.Auto(),
 ]
 
@@ -60,7 +62,9 @@ def test_general_regions_contain_the_optimum(region, recipe):
     decided(laws.law_region_contains_optimum, recipe, region)
 
 
-@pytest.mark.parametrize("region", [regions.NormBall(), Ellipsoid(n_steps=25)], ids=repr)
+@pytest.mark.parametrize(
+    "region", [regions.NormBall(), Ellipsoid(n_steps=25), regions.Curvature()], ids=repr
+)
 @given(recipe=recipes(penalty=("l1", "l1_ball", "l2_ball"), family="duplicates", intercept=False))
 def test_regions_contain_all_optima(region, recipe):
     decided(laws.law_region_contains_all_optima, recipe, region)

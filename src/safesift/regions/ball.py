@@ -41,7 +41,19 @@ class Ball(NamedTuple):
     radius: float
 
 
-class BallRegion(Region):
+class StartRegion(Region):
+    """A region whose set is, or fits into, an ellipsoid: one that the ellipsoid method can cut."""
+
+    def validate_start(self, problem: Problem) -> None:
+        """Like `validate`, for use as the start of the ellipsoid method."""
+        self.validate(problem)
+
+    @abstractmethod
+    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+        """The set as an ellipsoid, in the dense or in the low-rank form where both exist."""
+
+
+class BallRegion(StartRegion):
     """A ball in the penalised coordinates, with an interval for the intercept if there is one.
 
     Attributes
@@ -57,10 +69,6 @@ class BallRegion(Region):
     def ball(self, problem: Problem, at: Evaluation) -> Ball:
         """The ball, for a problem and its evaluation at the centre."""
 
-    def validate_start(self, problem: Problem) -> None:
-        """Like `validate`, for use as the start of the ellipsoid method."""
-        self.validate(problem)
-
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
         if not problem.fit_intercept:
             return self.start(problem, at, dense=False)
@@ -71,7 +79,6 @@ class BallRegion(Region):
         return BallTimesInterval(*ball, interval, name=label, certified=certified)
 
     def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
-        """The set as an ellipsoid, in the dense or in the low-rank form."""
         center, radius = self.ball(problem, at)
         label, certified = self._label(radius), self.certified and problem.certified
         if not problem.fit_intercept:

@@ -69,6 +69,10 @@ class TestSet(ABC):
     def describe(self) -> str:
         """What it is, in a few words."""
 
+    def zero_features(self, n_features: int) -> NDArray[np.bool_]:
+        """Features that are 0 everywhere in the set."""
+        return np.zeros(n_features, dtype=bool)
+
 
 class Region(ABC):
     """A recipe for a `TestSet`.
@@ -132,6 +136,9 @@ class Intersection(TestSet):
     def describe(self) -> str:
         sets = " ∩ ".join(member.describe() for member in self.members)
         return f"{sets} ({self.why})" if self.why else sets
+
+    def zero_features(self, n_features: int) -> NDArray[np.bool_]:
+        return np.any([member.zero_features(n_features) for member in self.members], axis=0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from safesift.design.base import Design
 from safesift.numerics import norm
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import GapBall, GradientBall, NormBall
+from safesift.regions.ball import BallRegion, GapBall, GradientBall, NormBall, StartRegion
 from safesift.regions.base import Bounds, Everything, Intersection, Region, TestSet
 from safesift.regions.center import Center
-from safesift.regions.curvature_models import ExactModel, models
+from safesift.regions.curvature_models import ExactModel, NystromModel, models
+from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
 from safesift.regions.features import FeatureSubspace, zero_features
 from safesift.regions.intercept import UnboundedInterceptError
 from safesift.regions.self_consistent import Known, SelfConsistent, self_consistent
@@ -32,7 +33,7 @@ _WORTH_LEAVING_OUT = 0.1
 
 
 @dataclass(frozen=True)
-class Curvature(Region):
+class Curvature(StartRegion):
     """The ellipsoid that the curvature of the samples themselves proves (design: section 4).
 
     Needs a loss with curvature; where there is none (hinge, ε-insensitive) or where none can be
@@ -70,6 +71,16 @@ class Curvature(Region):
         if not center.can_be_bounded:
             return _plain(center, "the gradient overflows")
         return _Turns(self, center).take()
+
+    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+        inner = whole = self.build(problem, at)
+        features = np.ones(problem.design.n_features, dtype=bool)
+        if isinstance(whole, FeatureSubspace):
+            inner, features = whole.inner, whole.features
+        if not isinstance(inner, Tested):
+            return _plain_ball(problem).start(problem, at, dense)
+        columns = np.append(features, True) if problem.fit_intercept else features
+        return inner.hull.members[0].embedded(columns)
 
 
 class _Turns:
@@ -139,7 +150,8 @@ class _Turns:
         if exact is not None:
             diagonal = center.diagonal(known.reach)
             hull, bounds = sharpen(center, exact, diagonal, hull, bounds, self._recipe.max_rounds)
-        return self._in_all_features(Tested(hull, center.problem.design, bounds))
+        zero = zero_features(center, found.energy)
+        return self._in_all_features(Tested(hull, center.problem.design, bounds, zero))
 
     def _unfinished(self) -> TestSet:
         return self._in_all_features(_plain(self._center, "no curvature can be proved"))
@@ -152,21 +164,35 @@ class _Turns:
 
 @dataclass(frozen=True, eq=False)
 class Tested(TestSet):
-    """A set, with the bounds on the rows of one design that were found on the way to it."""
+    """Ellipsoids, with what was found on the way to them.
 
-    test_set: TestSet
+    Attributes
+    ----------
+    hull : Hull
+    design : Design
+    known : Bounds
+        On the rows of `design`, better than those of the last ellipsoid alone.
+    zero : mask
+        Features that are 0 at every optimum.
+    """
+
+    hull: Hull
     design: Design
     known: Bounds
+    zero: NDArray[np.bool_]
 
     @property
     def certified(self) -> bool:
-        return self.test_set.certified
+        return self.hull.certified
 
     def bounds(self, design: Design) -> Bounds:
-        return self.known if design is self.design else self.test_set.bounds(design)
+        return self.known if design is self.design else self.hull.bounds(design)
+
+    def zero_features(self, n_features: int) -> NDArray[np.bool_]:
+        return self.zero
 
     def describe(self) -> str:
-        return self.test_set.describe()
+        return self.hull.describe()
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -182,14 +208,25 @@ def _known_beforehand(center: Center) -> Known:
 
 
 def _plain(center: Center, why: str) -> TestSet:
-    """The best ball there is without curvature."""
+    """The best there is without curvature: balls, for one alpha."""
     problem, at = center.problem, center.at
-    regions: list[Region] = [GapBall() if problem.strong_convexity > 0 else NormBall()]
+    if len(center.alphas) > 1:
+        return _gradient_balls(center, why)
+    regions: list[Region] = [_plain_ball(problem)]
     if problem.strong_convexity > 0 and not problem.fit_intercept:
         regions.append(GradientBall())
-    if len(center.alphas) > 1:
-        return Everything(why)
     try:
         return Intersection(tuple(region.build(problem, at) for region in regions), why)
     except UnboundedInterceptError:
         return Everything(why)
+
+
+def _plain_ball(problem: Problem) -> BallRegion:
+    return GapBall() if problem.strong_convexity > 0 else NormBall()
+
+
+def _gradient_balls(center: Center, why: str) -> TestSet:
+    """The ball ½‖g‖/κ for every alpha of a range: a region in which no sample carries curvature."""
+    model = NystromModel(center.problem, rank=1)
+    found = self_consistent(center, model, _known_beforehand(center), max_rounds=1)
+    return Everything(why) if found is None else Intersection((found.hull,), why)

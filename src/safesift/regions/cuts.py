@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import BallRegion
+from safesift.regions.ball import StartRegion
 from safesift.regions.base import Region, TestSet
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace
 
@@ -81,7 +81,7 @@ class HalfSpaceCut(Region):
 
     def validate(self, problem: Problem) -> None:
         _check_depth(self.depth)
-        if isinstance(self.region, BallRegion):
+        if isinstance(self.region, StartRegion):
             self.region.validate_start(problem)
         elif isinstance(self.region, Region) and self.region.is_ellipsoid:
             self.region.validate(problem)
@@ -100,7 +100,7 @@ class HalfSpaceCut(Region):
 
     def _whole(self, problem: Problem, at: Evaluation) -> EllipsoidalSet:
         # with an intercept a ball is a product set: cut the ellipsoid around it
-        if isinstance(self.region, BallRegion):
+        if isinstance(self.region, StartRegion):
             return self.region.start(problem, at, dense=False)
         return self.region.build(problem, at)
 

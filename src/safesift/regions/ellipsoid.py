@@ -13,8 +13,9 @@ from safesift import progress
 from safesift.numerics import EPS, norm
 from safesift.parameters import require_positive
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import BallRegion, GapBall, NormBall, ObjectiveBall
+from safesift.regions.ball import GapBall, NormBall, ObjectiveBall, StartRegion
 from safesift.regions.base import Region, TestSet
+from safesift.regions.curvature import Curvature
 from safesift.regions.cuts import CutMaker, Depth, _check_depth
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, relative_depth
 from safesift.registry import resolve
@@ -22,7 +23,12 @@ from safesift.registry import resolve
 # below this dimension a dense matrix costs nothing and loses nothing
 _ALWAYS_DENSE = 64
 
-_STARTS = {"gap_ball": GapBall, "objective_ball": ObjectiveBall, "norm_ball": NormBall}
+_STARTS = {
+    "gap_ball": GapBall,
+    "objective_ball": ObjectiveBall,
+    "norm_ball": NormBall,
+    "curvature": Curvature,
+}
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,9 @@ class Ellipsoid(Region):
     ----------
     n_steps : int, default=50
         How many; fewer are made where rounding errors forbid to cut further.
-    start : "auto", str or BallRegion, default="auto"
-        The first ball. "auto" is the duality gap's with strong convexity, else the norm ball's.
+    start : "auto", str or StartRegion, default="auto"
+        The first ellipsoid. "auto" is the duality gap's ball with strong convexity, else the norm
+        ball; "curvature" is the smallest one.
     depth : {"deep", "central"}, default="deep"
         Deep cuts use the best value seen; the paper's are central.
     form : {"auto", "dense", "low_rank"}, default="auto"
@@ -52,7 +59,7 @@ class Ellipsoid(Region):
     """
 
     n_steps: int = 50
-    start: str | BallRegion = "auto"
+    start: str | StartRegion = "auto"
     depth: Depth = "deep"
     form: Literal["auto", "dense", "low_rank"] = "auto"
     subset: float | None = None
@@ -88,10 +95,10 @@ class Ellipsoid(Region):
         name = f"ellipsoid ({steps} steps from the {current.name})"
         return replace(current, name=name, certified=certified)
 
-    def _start(self, problem: Problem) -> BallRegion:
+    def _start(self, problem: Problem) -> StartRegion:
         if self.start == "auto":
             return GapBall() if problem.strong_convexity > 0 else NormBall()
-        return resolve("start", self.start, _STARTS, BallRegion)
+        return resolve("start", self.start, _STARTS, StartRegion)
 
     def _dense(self, problem: Problem) -> bool:
         if self.form == "auto":

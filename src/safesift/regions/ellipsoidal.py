@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -113,6 +113,14 @@ class EllipsoidalSet(TestSet):
         if not length > loosened:
             return -1.0
         return relative_depth(self.cut.depth - loosened, length, self.name)
+
+    def embedded(self, columns: NDArray) -> EllipsoidalSet:
+        """The same set among more coordinates, 0 in those outside the mask."""
+        if columns.all():
+            return self
+        center = np.zeros(len(columns))
+        center[columns] = self.center
+        return replace(self, center=center, shape=self.shape.embedded(columns), known=None)
 
     def describe(self) -> str:
         cut = "" if self.cut is None else ", cut by a half-space"

@@ -70,8 +70,16 @@ class FeatureSubspace(TestSet):
         return self.inner.certified
 
     def bounds(self, design: Design) -> Bounds:
-        known = design is self.design
-        return self.inner.bounds(self.inner_design if known else design.columns(self.features))
+        if design is self.design:
+            return self.inner.bounds(self.inner_design)
+        # a design may have the intercept's column among its features
+        more = np.ones(design.n_features - len(self.features), dtype=bool)
+        return self.inner.bounds(design.columns(np.append(self.features, more)))
+
+    def zero_features(self, n_features: int) -> Mask:
+        zero = ~self.features
+        zero[self.features] = self.inner.zero_features(int(self.features.sum()))
+        return zero
 
     def describe(self) -> str:
         return f"{self.inner.describe()} in {int(self.features.sum())} features"

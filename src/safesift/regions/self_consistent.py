@@ -86,7 +86,7 @@ def self_consistent(
     diagonal = center.diagonal(known.reach)
     ridges = _RIDGES if center.problem.strong_convexity == 0 else (0.0,)
     for n_rounds in range(1, max_rounds + 1):
-        if n_rounds == max_rounds:
+        if n_rounds == max_rounds:  # nothing is confirmed: no sample carries curvature
             weights = np.zeros_like(weights)
         model.move(weights)
         found = _best_ellipsoid(center, model, diagonal, known.distance, ridges)

@@ -77,6 +77,13 @@ class Shape:
             return replace(self, factor=radius * self.factor)
         return replace(self, scale=radius * self.scale)
 
+    def embedded(self, columns: NDArray) -> Shape:
+        """The same shape among more coordinates, of no width in those outside the mask."""
+        factor = self.factor if self.is_dense else self.product(np.eye(self.dimension))
+        embedded = np.zeros((len(columns), factor.shape[1]))
+        embedded[columns] = factor
+        return Shape(len(columns), self.scale if self.is_dense else 1.0, None, embedded)
+
     @property
     def is_dense(self) -> bool:
         return self.basis is None

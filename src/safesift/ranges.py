@@ -1,0 +1,175 @@
+"""Decisions that hold for every alpha in an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.losses import Loss
+from safesift.penalties import Penalty
+from safesift.problem import Evaluation, Problem
+from safesift.regions import Curvature, TestSet
+from safesift.regions.base import Bounds, Intersection
+from safesift.regions.center import Center
+from safesift.screening import Decisions, Fold, ScreeningResult, check_fold, decide
+from safesift.solvers.first_order import short_run
+from safesift.validation import check_point, check_positive, make_problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class RangeResult:
+    """What `screen_range` found, for every alpha of an interval at once.
+
+    Attributes
+    ----------
+    alpha : (float, float)
+        The interval.
+    lower, upper : arrays of shape (n_samples,)
+        Bounds on the decision value at every optimum for every alpha of the interval.
+    keep : mask
+        False where the sample is dropped for all of them.
+    undecided : mask
+    certified : bool
+    region : TestSet
+    """
+
+    alpha: tuple[float, float]
+    problem: Problem
+    at: Evaluation
+    region: TestSet
+    bounds: Bounds
+    decisions: Decisions
+    classes: NDArray | None = None
+
+    @property
+    def lower(self) -> Array:
+        return self.bounds.lower
+
+    @property
+    def upper(self) -> Array:
+        return self.bounds.upper
+
+    @property
+    def keep(self) -> Mask:
+        return ~self.decisions.dropped
+
+    @property
+    def undecided(self) -> Mask:
+        return self.decisions.undecided
+
+    @property
+    def certified(self) -> bool:
+        return self.region.certified
+
+    def result(self, alpha: float) -> ScreeningResult:
+        """The same decisions for one alpha of the interval: one pass over the data."""
+        low, high = self.alpha
+        if not low <= check_positive("alpha", alpha) <= high:
+            raise ValueError(
+                f"alpha={alpha!r} is outside the interval [{low!r}, {high!r}] that was certified: "
+                "screen a wider range."
+            )
+        problem = replace(self.problem, alpha=float(alpha))
+        at = problem.evaluate(self.at.point)
+        return ScreeningResult(problem, at, self.region, self.bounds, self.decisions, self.classes)
+
+
+def screen_range(
+    X: Any,
+    y: Any,
+    *,
+    alpha: tuple[float, float],
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    coef: Any = None,
+    intercept: Any = 0.0,
+    region: Curvature | None = None,
+    fold: Fold = "auto",
+) -> RangeResult:
+    """Certify decisions for every alpha in an interval, from one centre or a few.
+
+    For a fixed subgradient of the penalty the gradient of the objective is affine in alpha, and
+    with the curvature of the small end the bounds of a curvature region are convex in alpha: its
+    two ends decide for all alphas between them.
+
+    Parameters
+    ----------
+    X, y, loss, penalty, fit_intercept, sample_weight, fold
+        As in `screen`.
+    alpha : (float, float)
+        The ends of the interval, low and high.
+    coef : array of shape (n_features,) or (n_centers, n_features), optional
+        One approximate solution or more, for any alpha of the interval; the best bound of all
+        counts. By default a short run of a solver for the geometric mean of the ends.
+    intercept : float or array of shape (n_centers,), default=0.0
+        Goes with `coef`.
+    region : Curvature, optional
+        With its parameters.
+
+    Returns
+    -------
+    RangeResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = X[:, 0] + 0.5 * rng.normal(size=500) > 0
+    >>> found = ss.screen_range(X, y, alpha=(0.01, 0.011))
+    >>> bool(found.undecided.sum() < 50), bool(found.result(0.0105).certified)
+    (True, True)
+    """
+    check_fold(fold)
+    low, high = _check_interval(alpha)
+    region = Curvature() if region is None else region
+    if not isinstance(region, Curvature):
+        raise TypeError(f"region must be a Curvature region, got {type(region).__name__}.")
+    inputs = make_problem(
+        X, y, loss=loss, penalty=penalty, alpha=math.sqrt(low) * math.sqrt(high),
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
+    )  # fmt: skip
+    problem = inputs.problem
+    points = [] if coef is None else _check_points(problem, coef, intercept)
+    check_finite(problem.design)
+    centers = [problem.evaluate(point) for point in points] or [short_run(problem)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
+    test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
+    bounds = test_set.bounds(problem.design)
+    decisions = decide(problem, bounds, fold)
+    return RangeResult(
+        (low, high), problem, centers[0], test_set, bounds, decisions, inputs.classes
+    )
+
+
+def _check_interval(alpha: Any) -> tuple[float, float]:
+    try:
+        low, high = alpha
+    except (TypeError, ValueError):
+        raise TypeError(f"alpha must be a pair (low, high), got {alpha!r}.") from None
+    low, high = check_positive("alpha[0]", low), check_positive("alpha[1]", high)
+    if low > high:
+        raise ValueError(f"alpha must be (low, high) with low <= high, got {alpha!r}.")
+    return low, high
+
+
+def _check_points(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
+    if np.ndim(coef) != 2:
+        return [problem.feasible(check_point(problem, coef, intercept))]
+    intercepts = np.broadcast_to(np.asarray(intercept, dtype=float), len(coef))
+    return [
+        problem.feasible(check_point(problem, row, float(c)))
+        for row, c in zip(coef, intercepts, strict=True)
+    ]
