@@ -48,10 +48,14 @@ class Curvature(StartRegion):
         up to 1 000 columns all of them are then used for the rows still in doubt.
     max_rounds : int, default=20
         At most so many rounds of lowering the weights, and as many of sharpening.
+    sharpen : bool, default=True
+        Whether to use the bounds once more, from both sides (`regions.two_sided`), where all of
+        the directions are at hand.
     """
 
     rank: int | None = None
     max_rounds: int = 20
+    sharpen: bool = True
 
     def __post_init__(self) -> None:
         if self.rank is not None and not (isinstance(self.rank, int) and self.rank > 0):
@@ -147,7 +151,7 @@ class _Turns:
     def _finish(self, found: SelfConsistent, exact: ExactModel | None) -> TestSet:
         center, known, hull = self._center, self._known, found.hull
         bounds = hull.bounds(center.problem.design).intersect(known.bounds)
-        if exact is not None:
+        if exact is not None and self._recipe.sharpen:
             diagonal = center.diagonal(known.reach)
             hull, bounds = sharpen(center, exact, diagonal, hull, bounds, self._recipe.max_rounds)
         zero = zero_features(center, found.energy)

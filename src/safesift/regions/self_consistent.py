@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.numerics import EPS, norm
-from safesift.regions.base import Bounds
+from safesift.regions.base import Bounds, bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import CurvatureModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
@@ -93,7 +93,7 @@ def self_consistent(
         if found is None:
             return None
         rows = weights > 0
-        bounds = found.hull.bounds(design.only(rows)).intersect(known.bounds.take(rows))
+        bounds = bounds_of_rows(found.hull, design, rows).intersect(known.bounds.take(rows))
         lowered = _confirmed(center, bounds, rows, weights[rows], n_rounds)
         if np.array_equal(lowered, weights[rows]):
             return SelfConsistent(weights, found.hull, found.shape, found.energy, n_rounds)
@@ -108,13 +108,17 @@ def _confirmed(
 ) -> Array:
     """The weights where the ellipsoid confirms them, lower ones elsewhere."""
     floor, _ = center.secant_bounds(bounds, rows)
-    if (weights <= floor).all():
+    failing = weights > floor
+    if not failing.any():
         return weights
     factor = _WIDENING[min(n_rounds, len(_WIDENING)) - 1]
-    anticipated, _ = center.secant_bounds(bounds.widened(factor), rows)
-    anticipated = np.minimum(anticipated, floor)
-    anticipated[anticipated < 1e-3 * weights] = 0.0
-    return np.where(weights <= floor, weights, anticipated)
+    failed_rows = rows.copy()
+    failed_rows[rows] = failing
+    anticipated, _ = center.secant_bounds(bounds.take(failing).widened(factor), failed_rows)
+    anticipated = np.minimum(anticipated, floor[failing])
+    lowered = weights.copy()
+    lowered[failing] = np.where(anticipated < 1e-3 * weights[failing], 0.0, anticipated)
+    return lowered
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from safesift.design.base import Design
 from safesift.numerics import EPS, norm
-from safesift.regions.base import Bounds
+from safesift.regions.base import Bounds, bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
@@ -55,32 +55,46 @@ def sharpen(
     """
     if center.slack > 0:
         return start, bounds
-    current, left = start, math.inf
+    current, left, secants = start, math.inf, _Secants(center)
+    doubtful = center.carrying
     for _ in range(max_rounds):
         ceiling = center.diagonal_ceiling(*current.coordinate_bounds().take(slice(len(diagonal))))
         if not np.isfinite(ceiling).all():
             break
-        floors, ceilings = _secants(center, bounds)
-        uncertain = ceilings > floors
-        uncertainty = float(center.problem.shares @ (ceilings - floors))
-        if uncertainty >= (1.0 - _WORTHWHILE) * left:
+        secants.update(bounds, doubtful)
+        doubtful, extra = secants.doubtful, secants.extra
+        if float(extra.sum()) >= (1.0 - _WORTHWHILE) * left:
             break
-        left = uncertainty
-        model.move(floors)
+        left = float(extra.sum())
+        model.move(secants.floors)
         white = model.whitening(diagonal)
         if white is None:
             break
-        extra = center.problem.shares * (ceilings - floors)
         current = _two_sided_set(center, white, extra, ceiling - diagonal)
-        sharper = current.bounds(center.problem.design.only(uncertain))
-        bounds = _replaced(bounds, uncertain, sharper.intersect(bounds.take(uncertain)))
+        sharper = bounds_of_rows(current, center.problem.design, doubtful)
+        bounds = _replaced(bounds, doubtful, sharper.intersect(bounds.take(doubtful)))
     return current, bounds
 
 
-def _secants(center: Center, bounds: Bounds) -> tuple[Array, Array]:
-    floors, ceilings = center.secant_bounds(bounds, np.ones(len(bounds.lower), dtype=bool))
-    floors = np.where(center.carrying, floors, 0.0)
-    return floors, np.where(center.carrying, np.maximum(ceilings, floors), 0.0)
+class _Secants:
+    """Floors and ceilings of the secants of all samples; only the doubtful ones ever change."""
+
+    def __init__(self, center: Center) -> None:
+        self._center = center
+        self.floors, self.ceilings = np.zeros((2, len(center.carrying)))
+
+    def update(self, bounds: Bounds, rows: NDArray) -> None:
+        floors, ceilings = self._center.secant_bounds(bounds.take(rows), rows)
+        self.floors[rows], self.ceilings[rows] = floors, np.maximum(ceilings, floors)
+
+    @property
+    def doubtful(self) -> NDArray[np.bool_]:
+        return self.ceilings > self.floors
+
+    @property
+    def extra(self) -> Array:
+        """What the samples may curve beyond their floors."""
+        return self._center.problem.shares * (self.ceilings - self.floors)
 
 
 def _replaced(bounds: Bounds, rows: NDArray, better: Bounds) -> Bounds:
@@ -144,7 +158,8 @@ def _extra_curvature(center: Center, T: Array, extra: Array, extra_diagonal: Arr
     else:
         matrix = design.gram(extra) + np.diag(diagonal)
         values, vectors = np.linalg.eigh(T.T @ matrix @ T)
-    spread = np.sqrt(design.columns_sq(extra) + diagonal)
+    rows = extra > 0
+    spread = np.sqrt(design.only(rows).columns_sq(extra[rows]) + diagonal)
     error = rounding_of_form(T, spread, design.sum_error + design.dot_error + 8 * EPS)
     error += 64 * len(T) * EPS * float(np.abs(values).max(initial=0.0))
     return _Spectrum(vectors, np.maximum(values, 0.0) + error, error)

@@ -1,0 +1,82 @@
+"""The real data of the benchmarks, from the folder named by SAFESIFT_DATA."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+
+class Dataset(NamedTuple):
+    X: Any
+    y: np.ndarray
+
+
+def folder() -> Path:
+    """Where the data are; a sentence on how to get them where they are not."""
+    path = Path(os.environ.get("SAFESIFT_DATA", "data"))
+    if not path.is_dir():
+        raise SystemExit(
+            f"no folder {path}: set SAFESIFT_DATA to one that holds mnist.npz (X_train, y_train), "
+            "covtype.npz (X, y), a9a and news20 as svmlight.bz2 (LIBSVM's data page) and "
+            "imdb.parquet (text, label)."
+        )
+    return path
+
+
+def mnist() -> Dataset:
+    """Pixels, rows of norm 1, digit 9 against the rest."""
+    with np.load(folder() / "mnist.npz") as file:
+        X = file["X_train"].reshape(len(file["X_train"]), -1).astype(np.float64)
+        y = file["y_train"]
+    return Dataset(X / np.linalg.norm(X, axis=1, keepdims=True), np.where(y == 9, 1.0, -1.0))
+
+
+def covtype() -> Dataset:
+    """Standardised and divided by the rms row norm, class 2 against the rest."""
+    with np.load(folder() / "covtype.npz") as file:
+        X, y = file["X"].astype(np.float64), file["y"]
+    X -= X.mean(axis=0)
+    X /= X.std(axis=0)
+    return Dataset(X / np.sqrt(np.mean(np.sum(X**2, axis=1))), np.where(y == 2, 1.0, -1.0))
+
+
+def a9a() -> Dataset:
+    X, y = load_svmlight_file(str(folder() / "a9a.svmlight.bz2"), n_features=123)
+    return Dataset(X.toarray(), np.where(y > 0, 1.0, -1.0))
+
+
+def news20() -> Dataset:
+    """Sparse, class 1 against the rest, rows of norm 1."""
+    X, y = load_svmlight_file(str(folder() / "news20.svmlight.bz2"))
+    return Dataset(_unit_rows(X), np.where(y == 1, 1.0, -1.0))
+
+
+def imdb() -> Dataset:
+    """Sparse tf-idf of film reviews."""
+    import pandas as pd
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    table = pd.read_parquet(folder() / "imdb.parquet")
+    text, label = table.select_dtypes("object").iloc[:, 0], table.select_dtypes("number").iloc[:, 0]
+    X = TfidfVectorizer(min_df=3).fit_transform(text)
+    return Dataset(X, np.where(label.to_numpy() > 0, 1.0, -1.0))
+
+
+def _unit_rows(X: Any) -> Any:
+    from sklearn.preprocessing import normalize
+
+    return normalize(X)
+
+
+DATASETS: dict[str, Callable[[], Dataset]] = {
+    "mnist": mnist,
+    "a9a": a9a,
+    "covtype": covtype,
+    "news20": news20,
+    "imdb": imdb,
+}
