@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.numerics import EPS
 from safesift.problem import Problem
 from safesift.regions.gram import WeightedGram, Whitening, whiten
 from safesift.regions.nystrom import NystromCurvature, directions
@@ -19,6 +22,13 @@ LARGEST_EXACT = 1000
 DEFAULT_RANK = 100
 
 
+class Metric(NamedTuple):
+    """B with BBᵀ ⪰ H⁻¹, and a bound on ‖B‖₂."""
+
+    shape: Shape
+    stretch: float
+
+
 class CurvatureModel(ABC):
     """The curvature of the weighted samples, as much of it as the model can see."""
 
@@ -27,7 +37,7 @@ class CurvatureModel(ABC):
         """Change the weights of the samples."""
 
     @abstractmethod
-    def shape(self, diagonal: Array) -> Shape | None:
+    def metric(self, diagonal: Array) -> Metric | None:
         """B for the present weights; `diagonal` is the curvature of the penalised coordinates.
 
         None where the matrix is singular, or too close to it for the arithmetic.
@@ -66,12 +76,21 @@ class ExactModel(CurvatureModel):
             spread_sq += np.diag(self._problem.Q)
         return whiten(H, np.sqrt(spread_sq), self._gram.error)
 
-    def shape(self, diagonal: Array) -> Shape | None:
+    def metric(self, diagonal: Array) -> Metric | None:
         white = self.whitening(diagonal)
         if white is None:
             return None
         factor = white.basis / np.sqrt(1.0 - white.looseness)
-        return Shape(len(factor), 1.0, None, factor)
+        shape = Shape(len(factor), 1.0, None, factor)
+        return Metric(shape, min(shape.stretch, self.stretch(white, diagonal)))
+
+    def stretch(self, white: Whitening, diagonal: Array) -> float:
+        """‖B‖₂ from TTᵀ ⪯ (1 + looseness)·H⁻¹ and H ⪰ diagonal, infinite with an intercept."""
+        least = float(diagonal.min())
+        if self._problem.fit_intercept or not least > 0:
+            return math.inf
+        loose = white.looseness
+        return math.sqrt((1.0 + loose) / ((1.0 - loose) * least)) * (1.0 + 8 * EPS)
 
     def describe(self) -> str:
         return "exact"
@@ -98,15 +117,16 @@ class NystromModel(CurvatureModel):
     def scale(self) -> float:
         return self._total / self._problem.design.n_columns
 
-    def shape(self, diagonal: Array) -> Shape | None:
+    def metric(self, diagonal: Array) -> Metric | None:
         ridge = float(diagonal.min())
         if not ridge > 0:
             return None
-        if self._curvature is None:
-            if self._problem.fit_intercept:
-                return None
-            return Shape.ball(len(diagonal), ridge**-0.5, dense=False)
-        return self._curvature.shape(ridge)
+        shape = None
+        if self._curvature is not None:
+            shape = self._curvature.shape(ridge)
+        elif not self._problem.fit_intercept:
+            shape = Shape.ball(len(diagonal), ridge**-0.5 * (1.0 + 8 * EPS), dense=False)
+        return None if shape is None else Metric(shape, shape.stretch)
 
     def describe(self) -> str:
         return f"rank {self._rank}"

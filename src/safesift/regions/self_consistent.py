@@ -29,6 +29,7 @@ from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
+Ridges = tuple[float, ...]
 
 # a sample that fails is lowered to what an ellipsoid this much wider would allow
 _WIDENING = (1.1, 1.1, 1.2, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
@@ -89,7 +90,7 @@ def self_consistent(
         if n_rounds == max_rounds:  # nothing is confirmed: no sample carries curvature
             weights = np.zeros_like(weights)
         model.move(weights)
-        found = _best_ellipsoid(center, model, diagonal, known.distance, ridges)
+        found, ridges = _best_ellipsoids(center, model, diagonal, known.distance, ridges)
         if found is None:
             return None
         rows = weights > 0
@@ -99,7 +100,6 @@ def self_consistent(
             return SelfConsistent(weights, found.hull, found.shape, found.energy, n_rounds)
         weights = weights.copy()
         weights[rows] = lowered
-        ridges = found.nearby_ridges(ridges)
     return None
 
 
@@ -122,57 +122,63 @@ def _confirmed(
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class Ellipsoids:
+    """The ellipsoids of given weights, whether self-consistent or not.
+
+    Attributes
+    ----------
+    hull : Hull
+        One for each alpha of the centre.
+    shape : Shape
+        B with BBᵀ ⪰ (H + εI)⁻¹.
+    energy : float
+        The largest −gᵀu over them.
+    """
+
     hull: Hull
     shape: Shape
     energy: float
-    ridge: float
-
-    def nearby_ridges(self, ridges: tuple[float, ...]) -> tuple[float, ...]:
-        """The trial values next to the one that won."""
-        at = ridges.index(self.ridge)
-        return ridges[max(at - 1, 0) : at + 2]
 
 
-def _best_ellipsoid(
-    center: Center, model: CurvatureModel, diagonal: Array, distance: float, ridges: tuple
-) -> _Found | None:
-    best, narrowest = None, math.inf
-    for ridge in ridges:
-        epsilon = ridge * model.scale
-        found = _ellipsoid(center, model, diagonal, epsilon, distance, ridge)
+def _best_ellipsoids(
+    center: Center, model: CurvatureModel, diagonal: Array, distance: float, ridges: Ridges
+) -> tuple[Ellipsoids | None, Ridges]:
+    """The narrowest over the trial values of ε, and the values to try next time."""
+    best, narrowest, at = None, math.inf, 0
+    for k, ridge in enumerate(ridges):
+        found = ellipsoids(center, model, diagonal, ridge * model.scale, distance)
         if found is None:
             continue
-        if len(ridges) == 1:
-            return found
-        width = _typical_width(center, found.hull)
+        width = _typical_width(center, found.hull) if len(ridges) > 1 else 0.0
         if width < narrowest:
-            best, narrowest = found, width
-    return best
+            best, narrowest, at = found, width, k
+    return best, ridges[max(at - 1, 0) : at + 2]
 
 
 def _typical_width(center: Center, hull: Hull) -> float:
     design = center.problem.design
-    step = max(design.n_samples // _PROBES, 1)
     rows = np.zeros(design.n_samples, dtype=bool)
-    rows[::step] = True
+    rows[:: max(design.n_samples // _PROBES, 1)] = True
     bounds = hull.bounds(design.only(rows))
     return float(np.sum(bounds.upper - bounds.lower))
 
 
-def _ellipsoid(
-    center: Center, model: CurvatureModel, diagonal: Array, epsilon: float, distance: float,
-    ridge: float,
-) -> _Found | None:  # fmt: skip
-    """{ x₀ + u : ‖u‖²_{H + εI} + gᵀu ≤ slack + ερ² } for every alpha of the centre."""
-    shape = model.shape(diagonal + epsilon)
+def ellipsoids(
+    center: Center, model: CurvatureModel, diagonal: Array, epsilon: float, distance: float
+) -> Ellipsoids | None:
+    """{ x₀ + u : ‖u‖²_{H + εI} + gᵀu ≤ slack + ε·distance² } for every alpha of the centre.
+
+    H belongs to the present weights of the model and the diagonal of the penalty.
+    """
+    metric = model.metric(diagonal + epsilon)
     allowance = center.slack + (epsilon * distance**2 if epsilon > 0 else 0.0)
-    if shape is None or not math.isfinite(allowance):
+    if metric is None or not math.isfinite(allowance):
         return None
+    shape = metric.shape
     sets, energies = [], []
     for g in center.gradients:
         image = shape.transpose_product(g)
-        lost = shape.stretch * center.gradient_error + _product_error(shape) * norm(g)
+        lost = metric.stretch * center.gradient_error + _product_error(shape) * norm(g)
         length = norm(image) + lost
         radius = (math.sqrt(0.25 * length**2 + allowance) + 0.5 * lost) * (1.0 + 8 * EPS)
         moved = center.at.point - 0.5 * shape.product(image)
@@ -183,9 +189,8 @@ def _ellipsoid(
                 moved, shape.scaled(radius), slack, name=name, certified=center.problem.certified
             )
         )
-        # the largest −gᵀu over the set
         energies.append(((0.5 * length + radius) * length + center.slack) * (1.0 + 1e-12))
-    return _Found(Hull(tuple(sets)), shape, max(energies), ridge)
+    return Ellipsoids(Hull(tuple(sets)), shape, max(energies))
 
 
 def _product_error(shape: Shape) -> float:

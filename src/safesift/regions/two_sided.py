@@ -70,7 +70,8 @@ def sharpen(
         white = model.whitening(diagonal)
         if white is None:
             break
-        current = _two_sided_set(center, white, extra, ceiling - diagonal)
+        stretch = model.stretch(white, diagonal)
+        current = _two_sided_set(center, white, stretch, extra, ceiling - diagonal)
         sharper = bounds_of_rows(current, center.problem.design, doubtful)
         bounds = _replaced(bounds, doubtful, sharper.intersect(bounds.take(doubtful)))
     return current, bounds
@@ -103,7 +104,9 @@ def _replaced(bounds: Bounds, rows: NDArray, better: Bounds) -> Bounds:
     return Bounds(lower, upper)
 
 
-def _two_sided_set(center: Center, white: Whitening, extra: Array, extra_diagonal: Array) -> Hull:
+def _two_sided_set(
+    center: Center, white: Whitening, stretch: float, extra: Array, extra_diagonal: Array
+) -> Hull:
     """The ellipsoid of all −Sg, for each alpha of the centre."""
     T, loose = white.basis, white.looseness
     most = _extra_curvature(center, T, extra, extra_diagonal)
@@ -114,7 +117,7 @@ def _two_sided_set(center: Center, white: Whitening, extra: Array, extra_diagona
     spread = smallest.map(lambda values: np.sqrt(np.maximum(largest - values, 0.0) + 8 * EPS))
     shape = Shape(len(T), 1.0, None, spread.product(T.T).T)
     rounding = 8.0 * (len(T) + 8) * EPS
-    size, stretch = float(np.linalg.norm(T)), Shape(len(T), 1.0, None, T).stretch
+    size, stretch = float(np.linalg.norm(T)), min(stretch, Shape(len(T), 1.0, None, T).stretch)
     sets = []
     for g in center.gradients:
         image = T.T @ g
