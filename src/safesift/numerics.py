@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
+    from safesift.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -41,8 +42,16 @@ def total(shares: Array, values: Array) -> float:
     return float((shares[counted] * values[counted]).sum())
 
 
+def target_size(loss: Loss, y: ArrayLike) -> Array:
+    """The largest finite number of every target, to which the error of a residual is relative."""
+    return np.abs(loss.anchors(y)).max(axis=0)
+
+
 def prediction_error(design: Design, point: Array, pred: Array, targets: Array) -> Array:
-    """Bounds on the error of computed predictions, and of their distance to the targets."""
+    """Bounds on the error of computed predictions, and of their distance to the targets.
+
+    Targets are numbers; of intervals, give their `target_size`.
+    """
     product = design.dot_error * norm(point) * design.row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
