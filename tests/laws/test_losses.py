@@ -287,9 +287,7 @@ def test_conjugate_is_the_supremum(name, data):
     reach = 1e4 * np.ones(len(y))
     center = loss.anchors(y)[0]
     with np.errstate(over="ignore"):
-        supremum = -least_value(
-            lambda t: loss.value(t, y) - t * nu, center - reach, center + reach
-        )
+        supremum = -least_value(lambda t: loss.value(t, y) - t * nu, center - reach, center + reach)
     # a supremum that is only approached at infinity is still missing e^-10000 or 1/reach of it
     room = 1e-9 * (1.0 + np.abs(conjugate[inside]) + magnitude(loss, y).max())
     assert (np.abs(supremum - conjugate)[inside] <= room).all()
@@ -541,7 +539,9 @@ def test_smoothness_and_lipschitz_are_attained(name, data):
     places = np.ravel(kinks(loss, y))
     places = places[np.isfinite(places)]
     middle = loss.anchors(y)[0]
-    grid = np.concatenate([middle + np.linspace(-20, 20, 4001), places, places - 3e-3, places + 3e-3])
+    grid = np.concatenate(
+        [middle + np.linspace(-20, 20, 4001), places, places - 3e-3, places + 3e-3]
+    )
     left, right = grid - 1e-9, grid + 1e-9
     steepest = np.max((loss.slope(right, y) - loss.slope(left, y)) / (right - left))
     if math.isfinite(loss.smoothness):

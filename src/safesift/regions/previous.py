@@ -169,9 +169,7 @@ def _edit_gradient(
     loss, norms = problem.loss, design.row_norms
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
-    pred_error = norms * known_to + prediction_error(
-        design, coef, pred, target_size(loss, y)
-    )
+    pred_error = norms * known_to + prediction_error(design, coef, pred, target_size(loss, y))
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
         nu_error = np.fmin(loss.smoothness * pred_error, high - low)
