@@ -32,7 +32,7 @@ PAIRS = [
 ]
 
 
-# --- equal widths are ε-insensitive -----------------------------------------------------------------
+# --- equal widths are ε-insensitive ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("interval", "tube"), PAIRS, ids=lambda case: type(case).__name__)
@@ -78,7 +78,7 @@ def test_equal_widths_screen_as_the_insensitive_loss(penalty):
     assert interval.gap == pytest.approx(tube.gap, rel=1e-6, abs=1e-14)
 
 
-# --- screening --------------------------------------------------------------------------------------
+# --- screening ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("loss", ["squared_interval", "absolute_interval", "smoothed_interval"])
@@ -136,7 +136,7 @@ def test_rounding_is_relative_to_the_larger_finite_end():
     assert error[2] < 1e-12
 
 
-# --- validation -------------------------------------------------------------------------------------
+# --- validation -----------------------------------------------------------------------------------
 
 
 def test_one_column_means_width_zero():
@@ -172,7 +172,6 @@ def test_frames(frame):
     ids=str,
 )
 def test_bad_intervals_are_named(y, words):
-    y = [row for row in y]
     with pytest.raises(ValueError) as caught:
         ss.screen(np.ones((9 if len(y) == 9 else 2, 1)), y, loss="squared_interval")
     message = str(caught.value)

@@ -320,21 +320,39 @@ class Problem:
         gap = at.value + self.rounding(at).value - dual.value
         return math.inf if math.isnan(gap) else max(gap, 0.0)
 
-    @cached_property
+    @property
     def constant_value(self) -> float:
         """P of the best constant model, by which gaps are made relative."""
+        return self._best_constant[1]
+
+    @property
+    def constant_point(self) -> Array:
+        """The best constant model: coefficients 0, and the best intercept if there is one."""
+        return self.join(np.zeros(self.design.n_features), self._best_constant[0])
+
+    @cached_property
+    def _best_constant(self) -> tuple[float, float]:
+        """The constant, and P there."""
         if not self.fit_intercept:
-            return self._constant_objective(0.0)
+            return 0.0, self._constant_objective(0.0)
         low, span = self._constant_range
-
-        def objective(offset: float) -> float:
-            return self._constant_objective(offset, low)
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = minimize_scalar(
-                objective, bounds=(0.0, span), method="bounded", options={"xatol": 1e-10 * span}
-            )
-            return float(min(found.fun, objective(0.0), objective(span)))
+        candidates = []
+        # the search knows an offset to eight digits: the second one is of a smaller offset
+        for _ in range(2):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = minimize_scalar(
+                    self._constant_objective,
+                    bounds=(0.0, span),
+                    args=(low,),
+                    method="bounded",
+                    options={"xatol": 1e-10 * span},
+                )
+                for offset in (0.0, float(found.x), span):
+                    value = self._constant_objective(offset, low)
+                    candidates.append((value, low + offset))
+            low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
+        value, constant = min(candidates)
+        return constant, value
 
     @property
     def _constant_range(self) -> tuple[float, float]:

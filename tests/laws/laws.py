@@ -249,8 +249,7 @@ def law_weights_are_repetitions(recipe: Recipe) -> None:
     X, y, arguments = arrays(replace(recipe, sparse=False, weighted=False))
     rng = np.random.default_rng(recipe.seed)
     counts = rng.integers(0, 3, len(y))
-    for label in np.unique(y):
-        counts[np.flatnonzero(y == label)[0]] = 2
+    counts[np.unique(y, axis=0, return_index=True)[1]] = 2
     rows = np.repeat(np.arange(len(y)), counts)
     loss = arguments.pop("loss")
     arguments["region"] = steady_region(recipe)

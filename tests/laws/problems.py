@@ -126,7 +126,12 @@ def _targets(recipe: Recipe, rng: np.random.Generator, X: np.ndarray) -> np.ndar
     if recipe.family == "kink":
         signal = np.round(signal)
     signal = signal + (100.0 if recipe.family == "offset" else 0.0)
-    return intervals(rng, signal) if LOSSES[recipe.loss].task == "interval" else signal
+    if LOSSES[recipe.loss].task != "interval":
+        return signal
+    y = intervals(rng, signal)
+    if recipe.intercept:
+        y[0] = signal[0] - 0.5, signal[0] + 0.5  # otherwise the intercept may have no bound
+    return y
 
 
 def intervals(rng: np.random.Generator, signal: np.ndarray) -> np.ndarray:
