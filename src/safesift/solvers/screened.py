@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Evaluation, Problem
-from safesift.regions import REGIONS
+from safesift.regions import REGIONS, Bounds
 from safesift.screening import Decisions, decide
 from safesift.solvers.newton import Solution, newton
 
@@ -32,7 +32,8 @@ class Round:
     gap, relative_gap : float
         Certified, on all rows, at its end.
     n_kept, n_undecided : int
-        How many rows could not be dropped, and not be decided, at its end.
+        How many rows are not proved to be of no influence, and on how many it is not proved
+        on which piece of their loss they lie, at its end.
     """
 
     n_rows: int
@@ -86,42 +87,43 @@ def screened_newton(
     """
     n_rows = problem.design.n_samples
     current = newton(problem, tol=max(tol, _ROUGH), max_iter=max_iter, start=start)
-    decisions = _decide(problem, current.at)
-    rounds = [_round(n_rows, current.n_iter, current, decisions)]
+    bounds = _bounds(problem, current.at)
+    rounds = [_round(problem, n_rows, current, bounds)]
     target, n_iter = tol * current.reference, current.n_iter
     stages = [_on_undecided_rows, _on_all_rows]
     while stages and current.gap > target and n_iter < max_iter:
         advance = stages.pop(0)
-        current, used = advance(problem, current, decisions, tol, max_iter - n_iter)
+        current, n_rows = advance(problem, current, bounds, tol, max_iter - n_iter)
         n_iter += current.n_iter
-        decisions = _decide(problem, current.at)
-        rounds.append(_round(used, current.n_iter, current, decisions))
+        bounds = _bounds(problem, current.at)
+        rounds.append(_round(problem, n_rows, current, bounds))
     solution = replace(current, n_iter=n_iter, converged=current.gap <= target)
-    return ScreenedSolution(solution, decisions, tuple(rounds))
+    return ScreenedSolution(solution, decide(problem, bounds, "always"), tuple(rounds))
 
 
-def _decide(problem: Problem, at: Evaluation) -> Decisions:
-    test_set = REGIONS["auto"]().build(problem, at)
-    return decide(problem, test_set.bounds(problem.design))
+def _bounds(problem: Problem, at: Evaluation) -> Bounds:
+    return REGIONS["auto"]().build(problem, at).bounds(problem.design)
 
 
-def _round(n_rows: int, n_iter: int, found: Solution, decisions: Decisions) -> Round:
+def _round(problem: Problem, n_rows: int, found: Solution, bounds: Bounds) -> Round:
+    decisions = decide(problem, bounds, "always")
     kept, undecided = int((~decisions.dropped).sum()), int(decisions.undecided.sum())
-    return Round(n_rows, n_iter, found.gap, found.relative_gap, kept, undecided)
+    return Round(n_rows, found.n_iter, found.gap, found.relative_gap, kept, undecided)
 
 
 def _on_all_rows(
-    problem: Problem, current: Solution, decisions: Decisions, tol: float, max_iter: int
+    problem: Problem, current: Solution, bounds: Bounds, tol: float, max_iter: int
 ) -> tuple[Solution, int]:
     found = newton(problem, tol=tol, max_iter=max_iter, start=current.at.point)
     return _better(problem, current, found.at, found), problem.design.n_samples
 
 
 def _on_undecided_rows(
-    problem: Problem, current: Solution, decisions: Decisions, tol: float, max_iter: int
+    problem: Problem, current: Solution, bounds: Bounds, tol: float, max_iter: int
 ) -> tuple[Solution, int]:
+    decisions = decide(problem, bounds)
     if decisions.undecided.all():
-        return _on_all_rows(problem, current, decisions, tol, max_iter)
+        return _on_all_rows(problem, current, bounds, tol, max_iter)
     reduced = problem.reduce(decisions)
     found = newton(
         reduced, tol=tol, max_iter=max_iter, start=current.at.point, reference=current.reference
