@@ -96,9 +96,8 @@ def test_dropped_samples_have_no_influence(loss):
 def test_rounds_after_the_first_work_on_fewer_rows():
     X, Y = samples(2000)
     model = ss.IntervalRegressor(0.1, tol=1e-9, loss="smoothed_interval").fit(X, Y)
-    assert [stage["n_rows"] for stage in model.history_][0] == 2000
-    later = [stage["n_rows"] for stage in model.history_][1:]
-    assert later and later[0] < 2000
+    first, second, *_ = (stage["n_rows"] for stage in model.history_)
+    assert first == 2000 > second
     assert model.dual_gap_ <= model.history_[0]["gap"]
 
 
@@ -220,7 +219,7 @@ def test_bad_targets_are_named():
 
 
 def test_a_column_warns_as_in_scikit_learn():
-    X, Y = samples(10)
+    X, _ = samples(10)
     with pytest.warns(DataConversionWarning, match="ravel"):
         ss.IntervalRegressor().fit(X, np.ones((10, 1)))
 

@@ -125,7 +125,7 @@ def test_constant_value_zero(loss):
 def test_wide_data_are_refused_before_any_work():
     design = DenseDesign(np.broadcast_to(np.float64(0.0), (2, 5001)))
     problem = replace(problem_of(), design=design)
-    with pytest.raises(ValueError, match="5001 features.*at most 5000"):
+    with pytest.raises(ValueError, match=r"5001 features.*at most 5000"):
         newton(problem, tol=1e-6)
 
 
