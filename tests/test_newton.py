@@ -199,3 +199,18 @@ def test_balls_against_accelerated_steps(seed, penalty, intercept):
     assert penalty.value(found[:6]) == 0
     assert value(found) <= value(other) + 1e-10 * abs(value(other))
     assert math.isclose(value(found), value(other), rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("size", [(1e-160, 1.0), (1e150, 1.0), (1.0, 1e300), (1e30, 1e150)])
+@pytest.mark.parametrize("penalty", sorted(penalties.PENALTIES))
+@pytest.mark.parametrize("loss", ["squared_interval", "absolute_interval"])
+def test_extreme_data_end_without_noise(loss, penalty, size):
+    """Where squares overflow no step is made, and the gap says so: never NaN, never a warning."""
+    problem = problem_of(n=30, loss=loss, penalty=penalty)
+    features, targets = size
+    extreme = make_problem(
+        features * problem.design.data, targets * problem.y, loss=loss, penalty=penalty,
+        alpha=0.01, fit_intercept=True,
+    ).problem  # fmt: skip
+    solution = newton(extreme, tol=1e-6)
+    assert solution.gap >= 0

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, total
+from safesift.numerics import EPS, norm, solve_positive, total
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -185,13 +185,13 @@ class Dual:
     def _pulled(self, ray: Ray) -> list[DualPoint]:
         """Feasible points next to one whose v is too large for the penalty, by a hair at best.
 
-        Moving the folded part's point along −Q⁺v shrinks v; a multiple of the slopes need not,
+        Moving the folded part's point along −Q⁻¹v shrinks v; a multiple of the slopes need not,
         since it leaves q where it is.
         """
         problem = self.problem
         if problem.Q is None or math.isfinite(self.value(ray)):
             return []
-        pull = np.linalg.lstsq(problem.Q, self._v(ray, 1.0), rcond=None)[0]
+        pull = solve_positive(problem.Q, self._v(ray, 1.0))
         rays = [
             self._cancel(Ray(ray.nu, ray.loss_gradient, ray.point - share * pull))
             for share in PULLS

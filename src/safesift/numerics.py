@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
@@ -55,3 +56,17 @@ def prediction_error(design: Design, point: Array, pred: Array, targets: Array) 
     product = design.dot_error * norm(point) * design.row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
+
+
+def solve_positive(H: Array, right: Array) -> Array:
+    """H⁻¹ right, with as little ridge as makes H positive definite in floating point."""
+    if len(H) == 0:
+        return right
+    ridge, size = 0.0, float(np.max(np.diag(H), initial=0.0)) or 1.0
+    while math.isfinite(ridge):
+        try:
+            factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
+            return cho_solve(factor, right, check_finite=False)
+        except np.linalg.LinAlgError:
+            ridge = max(100.0 * ridge, len(H) * EPS * size)
+    return np.full_like(right, math.nan)  # H itself is not finite

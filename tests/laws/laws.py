@@ -28,6 +28,7 @@ from tests.laws.reference import (
     solve,
     some_optima,
 )
+from tests.laws.strategies import as_targets
 
 SMOOTH = ("squared_hinge", "logistic", "safe_logistic", "squared", "huber",
           "squared_epsilon_insensitive")  # fmt: skip
@@ -125,8 +126,8 @@ def law_edited_data(recipe: Recipe) -> None:
     added &= np.cumsum(~added) > 0
     rows = dense_rows(problem)
     extra = rng.normal(size=(2, rows.shape[1]))
-    extra_y = np.array([1.0, -1.0])
-    old_rows, old_y = np.vstack([rows[~added], extra]), np.append(problem.y[~added], extra_y)
+    extra_y = as_targets(problem.loss, np.array([1.0, -1.0]))
+    old_rows, old_y = np.vstack([rows[~added], extra]), np.concatenate([problem.y[~added], extra_y])
     old_weights = np.append(problem.weights[~added], [1.0, 1.0])
     old = replace(
         problem, design=DenseDesign(old_rows), y=old_y, weights=old_weights,

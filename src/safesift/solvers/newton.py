@@ -30,6 +30,8 @@ _MOST_UPDATES = 20
 # the least damping of a step, relative to the largest curvature of the loss, and the most
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e3
 _SHRINK = 0.2
+# products of two numbers below that are finite
+_OVERFLOW = 1e150
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class Solution:
         return self.gap / self.reference
 
 
+# data so large that squares overflow end in an infinite gap, not in a warning
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def newton(
     problem: Problem,
     *,
@@ -195,6 +199,8 @@ class _Steps:
         while self._damping <= _MOST_DAMPING:
             damped = H + np.diag(self._damping * self._scales)
             model = Model(damped, gradient - damped @ at.point, problem.design.n_features)
+            if not (np.abs(model.H) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
+                return False
             found = minimise(problem.penalty, model, problem.alpha, at.point)
             if self._search(problem.feasible(found), gradient):
                 return True

@@ -14,10 +14,10 @@ from functools import singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from safesift.numerics import EPS, norm
+from safesift.numerics import EPS, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
 
 Array = NDArray[np.float64]
@@ -39,20 +39,7 @@ class Model:
 
     def minimum(self) -> Array:
         """The minimiser without a penalty."""
-        return solve(self.H, -self.b)
-
-
-def solve(H: Array, right: Array) -> Array:
-    """H⁻¹ right, with as little ridge as makes H positive definite in floating point."""
-    if len(H) == 0:
-        return right
-    ridge, size = 0.0, float(np.max(np.diag(H), initial=0.0)) or 1.0
-    while True:
-        try:
-            factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
-            return cho_solve(factor, right, check_finite=False)
-        except np.linalg.LinAlgError:
-            ridge = max(100.0 * ridge, len(H) * EPS * size)
+        return solve_positive(self.H, -self.b)
 
 
 @singledispatch
@@ -99,7 +86,7 @@ def _(penalty: L2Ball, model: Model, alpha: float, start: Array) -> Array:
         return inside
     p, H, b = model.p, model.H, model.b
     rest = slice(p, None)
-    eliminated = solve(H[rest, rest], np.column_stack([H[rest, :p], b[rest]]))
+    eliminated = solve_positive(H[rest, rest], np.column_stack([H[rest, :p], b[rest]]))
     schur = H[:p, :p] - H[:p, rest] @ eliminated[:, :p]
     values, vectors = eigh(schur)
     values = np.maximum(values, 0.0)
@@ -129,7 +116,7 @@ def _(penalty: L1Ball, model: Model, alpha: float, start: Array) -> Array:
 
     without = np.zeros_like(start)
     rest = slice(model.p, None)
-    without[rest] = solve(model.H[rest, rest], -model.b[rest])
+    without[rest] = solve_positive(model.H[rest, rest], -model.b[rest])
     largest = float(np.abs(model.H @ without + model.b)[: model.p].max()) * (1.0 + 1e-12)
     weight = _root(excess, 0.0, largest)
     return lasso(model, weight, found)
@@ -176,7 +163,7 @@ class _SignSearch:
             rows = np.flatnonzero(self.active)
             here, signs = self.u[rows], self.signs[rows]
             pull = self.model.b[rows] + self.weight * signs
-            there = solve(self.model.H[np.ix_(rows, rows)], -pull)
+            there = solve_positive(self.model.H[np.ix_(rows, rows)], -pull)
             crossing = signs * there < 0
             if not crossing.any():
                 self.u[rows] = there

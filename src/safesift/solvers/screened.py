@@ -62,6 +62,7 @@ class ScreenedSolution:
     rounds: tuple[Round, ...]
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def screened_newton(
     problem: Problem, *, tol: float, max_iter: int = 100, start: Array | None = None
 ) -> ScreenedSolution:
