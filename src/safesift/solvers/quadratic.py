@@ -8,7 +8,6 @@ for the two balls. Any other penalty is served through its prox.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import singledispatch
 
@@ -95,40 +94,36 @@ def _(penalty: L2Ball, model: Model, alpha: float, start: Array) -> Array:
     def excess(multiplier: float) -> float:
         return norm(pull / (values + multiplier)) - penalty.radius
 
-    largest = norm(pull) / penalty.radius
-    multiplier = _root(excess, EPS * largest, largest)
+    largest = norm(pull) / penalty.radius * (1.0 + 1e-12)
+    multiplier = least = EPS * largest
+    if excess(least) > 0:
+        multiplier = float(brentq(excess, least, largest, xtol=1e-300, rtol=4 * EPS, disp=False))
     coef = vectors @ (-pull / (values + multiplier))
     return np.concatenate([coef, -eliminated[:, :p] @ coef - eliminated[:, p]])
 
 
 @minimise.register
 def _(penalty: L1Ball, model: Model, alpha: float, start: Array) -> Array:
-    """The lasso with the weight for which ‖u‖₁ is the radius, found by bisection and secants."""
-    inside = model.minimum()
-    if np.abs(inside[: model.p]).sum() <= penalty.radius:
+    """The lasso with the weight for which ‖u‖₁ is the radius.
+
+    For given signs ‖u‖₁ is a falling line in the weight: Newton steps, kept within a bracket, hit
+    its root exactly once the signs are right.
+    """
+    inside, p = model.minimum(), model.p
+    if np.abs(inside[:p]).sum() <= penalty.radius:
         return inside
-    found = start
-
-    def excess(weight: float) -> float:
-        nonlocal found
-        found = lasso(model, weight, found)
-        return float(np.abs(found[: model.p]).sum()) - penalty.radius
-
-    without = np.zeros_like(start)
-    rest = slice(model.p, None)
-    without[rest] = solve_positive(model.H[rest, rest], -model.b[rest])
-    largest = float(np.abs(model.H @ without + model.b)[: model.p].max()) * (1.0 + 1e-12)
-    weight = _root(excess, 0.0, largest)
-    return lasso(model, weight, found)
-
-
-def _root(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function vanishes, as well as rounding lets it; an end where it does not."""
-    if excess(low) <= 0:
-        return low
-    if excess(high) >= 0:
-        return high
-    return float(brentq(excess, low, high, xtol=1e-300, rtol=4 * EPS, disp=False))
+    low, high = 0.0, math.inf
+    found, weight = start, float(np.abs(model.H @ start + model.b)[:p].max())
+    for _ in range(100):
+        search = _searched(model, weight, found)
+        found, excess = search.u, float(np.abs(search.u[:p]).sum()) - penalty.radius
+        low, high = (weight, high) if excess > 0 else (low, weight)
+        if abs(excess) <= 4 * EPS * penalty.radius or high - low <= 4 * EPS * high:
+            break
+        weight = weight + excess * search.weight_per_norm()
+        if not low < weight < high:
+            weight = 0.5 * (low + high) if math.isfinite(high) else 2.0 * low
+    return found
 
 
 def lasso(model: Model, weight: float, start: Array) -> Array:
@@ -138,12 +133,16 @@ def lasso(model: Model, weight: float, start: Array) -> Array:
     there are stopped at 0 and leave; once the signs hold, coordinates whose gradient exceeds the
     weight enter, several at a time. Every round lowers the objective, so that it ends.
     """
+    return _searched(model, weight, start).u
+
+
+def _searched(model: Model, weight: float, start: Array) -> _SignSearch:
     search = _SignSearch(model, weight, start)
     for _ in range(20 + 2 * model.p):
         search.settle()
         if not search.enter():
             break
-    return search.u
+    return search
 
 
 class _SignSearch:
@@ -191,3 +190,10 @@ class _SignSearch:
         self.active[chosen] = True
         self.signs[chosen] = -np.sign(gradient[chosen])
         return True
+
+    def weight_per_norm(self) -> float:
+        """By how much the weight must grow for ‖u‖₁ to fall by 1, while the signs hold."""
+        rows = np.flatnonzero(self.active)
+        signs = self.signs[rows]
+        fall = float(signs @ solve_positive(self.model.H[np.ix_(rows, rows)], signs))
+        return 1.0 / fall if fall > 0 else math.inf
