@@ -28,7 +28,7 @@ LARGEST = 5000
 # Gram matrices are updated at most so often before they are computed anew
 _MOST_UPDATES = 20
 # the least damping of a step, relative to the largest curvature of the loss, and the most
-_LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e3
+_LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
 _SHRINK = 0.2
 # products of two numbers below that are finite
 _OVERFLOW = 1e150
@@ -145,7 +145,7 @@ class _Run:
                 return
             rounded = replace(self.problem, loss=self.problem.loss.smoothed(width))
             steps = _Steps(rounded, rounded.evaluate(self.at.point))
-            self._advance(steps, 1e-3 * min(width, max(self.gap, self.target)))
+            self._advance(steps, 1e-3 * min(width, self.target))
             self._measure(steps.at)
 
     def _widths(self) -> Iterator[float]:
@@ -215,13 +215,14 @@ class _Steps:
         if not promised > 0:
             return False
         reached = problem.evaluate(found)
-        if reached.value <= at.value - 0.1 * promised + 8 * EPS * abs(at.value):
-            self._damping = max(0.1 * self._damping, _LEAST_DAMPING)
-        else:
+        if not reached.value <= at.value - 0.1 * promised + 8 * EPS * abs(at.value):
             reached = problem.evaluate(at.point + self._best_share(change) * change)
             if not reached.value < at.value:
                 return False
-        self.at, self.promised = reached, promised
+        # a step that damping made short says little about what is left
+        self.promised = promised if self._damping <= _TRUSTED_DAMPING else math.inf
+        self._damping = max(0.1 * self._damping, _LEAST_DAMPING)
+        self.at = reached
         return True
 
     def _best_share(self, change: Array) -> float:
@@ -235,7 +236,13 @@ class _Steps:
             folded = 0.0 if problem.folded is None else problem.folded.value(point)
             return total(problem.shares, losses) + folded + self._penalty(point)
 
-        found = minimize_scalar(objective, bounds=(0.0, 1.0), method="bounded")
+        share, here = 1.0, objective(0.0)
+        while share > EPS and objective(share) >= here:
+            share *= 0.25
+        reach = min(4.0 * share, 1.0)
+        found = minimize_scalar(
+            objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
+        )
         return float(found.x)
 
     def _penalty(self, point: Array) -> float:
