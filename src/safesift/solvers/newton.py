@@ -29,7 +29,8 @@ LARGEST = 5000
 _MOST_UPDATES = 20
 # the least damping of a step, relative to the largest curvature of the loss, and the most
 _LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
-_SHRINK = 0.2
+# the rounding of kinks shrinks by this factor, after at most so many steps
+_SHRINK, _MOST_STEPS = 0.2, 25
 # products of two numbers below that are finite
 _OVERFLOW = 1e150
 
@@ -155,14 +156,16 @@ class _Run:
             width *= _SHRINK
 
     def _advance(self, steps: _Steps, promise: float) -> bool:
-        """Newton steps until the model promises no more than that; False where none was made."""
-        made = False
-        while self.n_iter < self.max_iter and steps.step():
+        """Newton steps until the model promises no more than that; False where none was made.
+
+        After many steps the gap is worth a look, or a smaller width a try, whatever is promised.
+        """
+        first = self.n_iter
+        while self.n_iter < min(self.max_iter, first + _MOST_STEPS) and steps.step():
             self.n_iter += 1
-            made = True
             if steps.promised <= promise:
                 break
-        return made
+        return self.n_iter > first
 
     def _measure(self, found: Evaluation) -> None:
         """Take the point if it is better, and the dual point of its slopes if that is."""
