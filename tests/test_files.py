@@ -289,7 +289,7 @@ TABLE = "age,city,height,y\n30,Rome,1.8,yes\n40,Oslo,1.7,no\n"
         (TABLE, {"target": "y", "features": ("age", "y")}, "'y' cannot be a feature"),
         (TABLE, {"target": "y", "weights": "y"}, "both --target and --weights"),
         (TABLE, {"target": "y", "ignore": ("age", "city", "height")}, "no feature left"),
-        (TABLE, {"target": "y", "features": ("age",), "numeric_target": True}, "'y' holds text"),
+        (TABLE, {"target": "y", "features": ("age",), "kind": "regression"}, "'y' holds text"),
         ("a,a,y\n1,2,0\n", {"target": "y"}, "2 columns named 'a'"),
         ("a,y\n1,0\n,1\n", {"target": "y"}, "'a' has a missing .* row 2"),
         ("a,y\n1,0\nNA,1\n", {"target": "y"}, "'a' has a missing .* row 2"),

@@ -175,7 +175,7 @@ def assert_sentence(message: str, argument: str) -> None:
     assert argument in words, message
     assert "\n" not in message, message
     assert message.endswith("."), message
-    assert len(message) < 250, message
+    assert len(message) < 350, message
 
 
 @pytest.mark.parametrize("name", [n for n in BAD if "NaN" not in n or "X" not in n])
@@ -432,7 +432,7 @@ def test_one_sample_per_class(loss):
 
 
 @pytest.mark.parametrize(
-    "loss", sorted(name for name, cls in losses.LOSSES.items() if cls.task == "regression")
+    "loss", sorted(name for name, cls in losses.LOSSES.items() if cls.task != "classification")
 )
 def test_one_sample_for_regression(loss):
     result = call(X=X[:1], y=[2.0], loss=loss)

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 # name -> the module that holds it; loaded when first used, so that the import stays cheap
 _LAZY = {
+    "IntervalRegressor": "safesift.estimators.interval",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -24,6 +25,7 @@ _LAZY = {
 _MODULES = ("losses", "penalties", "regions")
 
 __all__ = [
+    "IntervalRegressor",
     "RangeResult",
     "RegionError",
     "ScreeningResult",
@@ -38,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from safesift import losses, penalties, regions
+    from safesift.estimators.interval import IntervalRegressor
     from safesift.ranges import RangeResult, screen_range
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair

@@ -87,6 +87,12 @@ def cli() -> None:
     help="The column to predict: for CSV and Parquet; npz and svmlight imply it.",
 )
 @click.option(
+    "--upper",
+    metavar="COLUMN",
+    help="For interval losses: the column (npz: the array) of upper ends; --target holds the "
+    "lower ones. An empty or infinite cell is an open end.",
+)
+@click.option(
     "--features",
     type=_NameList(),
     default=(),

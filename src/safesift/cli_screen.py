@@ -37,9 +37,14 @@ def run(options: Mapping[str, Any]) -> None:
     source, output = options["data"], options["output"]
     model = _model(options)
     check_paths(source, output, options["overwrite"])
+    if options["upper"] and model.loss.task != "interval":
+        raise ValueError(
+            f"--upper is for intervals, and --loss {options['loss']} is not: leave --upper out, or "
+            "use --loss squared_interval."
+        )
     columns = files.Columns(
-        numeric_target=model.loss.task == "regression",
-        **{name: options[name] for name in ("target", "features", "ignore", "weights")},
+        kind=model.loss.task,
+        **{name: options[name] for name in ("target", "upper", "features", "ignore", "weights")},
     )
     with console.stages() as stage:
         stage(f"reading {source.name}")

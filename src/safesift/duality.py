@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, total
+from safesift.numerics import EPS, norm, solve_positive, total
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 
 # widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
 WIDTHS = (0.3, 0.03, 0.003)
+
+# shares by which a folded part pulls an infeasible dual point towards the feasible ones
+PULLS = tuple(10.0**power for power in range(-14, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,10 +176,27 @@ class Dual:
         best = known
         with np.errstate(over="ignore", invalid="ignore"):
             for ray in self._rays(at):
-                dual = self._best_on(self._cancel(ray))
-                if best is None or dual.value > best.value:
-                    best = dual
+                ray = self._cancel(ray)
+                for dual in (self._best_on(ray), *self._pulled(ray)):
+                    if best is None or dual.value > best.value:
+                        best = dual
         return best
+
+    def _pulled(self, ray: Ray) -> list[DualPoint]:
+        """Feasible points next to one whose v is too large for the penalty, by a hair at best.
+
+        Moving the folded part's point along −Q⁻¹v shrinks v; a multiple of the slopes need not,
+        since it leaves q where it is.
+        """
+        problem = self.problem
+        if problem.Q is None or math.isfinite(self.value(ray)):
+            return []
+        pull = solve_positive(problem.Q, self._v(ray, 1.0))
+        rays = [
+            self._cancel(Ray(ray.nu, ray.loss_gradient, ray.point - share * pull))
+            for share in PULLS
+        ]
+        return [DualPoint(pulled.nu, self.value(pulled)) for pulled in rays]
 
     def _rays(self, at: Evaluation) -> list[Ray]:
         """Through the slopes at a point; at kinks also through slopes between the two sides.

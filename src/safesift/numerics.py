@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
+    from safesift.losses import Loss
 
 Array = NDArray[np.float64]
 
@@ -41,8 +43,30 @@ def total(shares: Array, values: Array) -> float:
     return float((shares[counted] * values[counted]).sum())
 
 
+def target_size(loss: Loss, y: ArrayLike) -> Array:
+    """The largest finite number of every target, to which the error of a residual is relative."""
+    return np.abs(loss.anchors(y)).max(axis=0)
+
+
 def prediction_error(design: Design, point: Array, pred: Array, targets: Array) -> Array:
-    """Bounds on the error of computed predictions, and of their distance to the targets."""
+    """Bounds on the error of computed predictions, and of their distance to the targets.
+
+    Targets are numbers; of intervals, give their `target_size`.
+    """
     product = design.dot_error * norm(point) * design.row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
+
+
+def solve_positive(H: Array, right: Array) -> Array:
+    """H⁻¹ right, with as little ridge as makes H positive definite in floating point."""
+    if len(H) == 0:
+        return right
+    ridge, size = 0.0, float(np.max(np.diag(H), initial=0.0)) or 1.0
+    while math.isfinite(ridge):
+        try:
+            factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
+            return cho_solve(factor, right, check_finite=False)
+        except np.linalg.LinAlgError:
+            ridge = max(100.0 * ridge, len(H) * EPS * size)
+    return np.full_like(right, math.nan)  # H itself is not finite

@@ -26,7 +26,7 @@ from scipy.optimize import minimize_scalar
 from safesift.design.base import Design
 from safesift.duality import Dual, DualPoint, Ray
 from safesift.losses import Loss
-from safesift.numerics import EPS, norm, prediction_error, total
+from safesift.numerics import EPS, norm, prediction_error, target_size, total
 from safesift.penalties import Penalty
 
 if TYPE_CHECKING:
@@ -117,8 +117,8 @@ class Problem:
     ----------
     design : Design
         The rows, with a column of ones where there is an intercept.
-    y : array of shape (n_samples,)
-        Labels -1 and 1, or targets.
+    y : array of shape (n_samples,) or (n_samples, 2)
+        Labels -1 and 1, targets, or lower and upper ends.
     loss : Loss
     penalty : Penalty
     alpha : float
@@ -262,7 +262,7 @@ class Problem:
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        return prediction_error(self.design, at.point, at.pred, self.y)
+        return prediction_error(self.design, at.point, at.pred, target_size(self.loss, self.y))
 
     def smooth_gradient(self, at: Evaluation) -> Array:
         """The gradient of everything but the penalty."""
@@ -299,6 +299,12 @@ class Problem:
         return Dual(self).best(at, known)
 
     @cached_property
+    def centers(self) -> Array:
+        """A number per sample where its loss is small: the target, the middle of an interval."""
+        anchors = self.loss.anchors(self.y)
+        return (anchors / len(anchors)).sum(axis=0)
+
+    @cached_property
     def unit(self) -> float:
         """The scale of predictions: 1 for labels, the spread of the targets for regression."""
         if self.loss.task == "classification":
@@ -306,8 +312,8 @@ class Problem:
         weight = float(self.shares.sum())
         if weight == 0:
             return 1.0
-        mean = total(self.shares, self.y) / weight
-        return total(self.shares, np.abs(self.y - mean)) or 1.0
+        mean = total(self.shares, self.centers) / weight
+        return total(self.shares, np.abs(self.centers - mean)) or 1.0
 
     def gap(self, at: Evaluation, dual: DualPoint | None = None) -> float:
         """An upper bound on P(point) − min P, rounding included.
@@ -320,37 +326,56 @@ class Problem:
         gap = at.value + self.rounding(at).value - dual.value
         return math.inf if math.isnan(gap) else max(gap, 0.0)
 
-    @cached_property
+    @property
     def constant_value(self) -> float:
         """P of the best constant model, by which gaps are made relative."""
+        return self._best_constant[1]
+
+    @property
+    def constant_point(self) -> Array:
+        """The best constant model: coefficients 0, and the best intercept if there is one."""
+        return self.join(np.zeros(self.design.n_features), self._best_constant[0])
+
+    @cached_property
+    def _best_constant(self) -> tuple[float, float]:
+        """The constant, and P there."""
         if not self.fit_intercept:
-            return self._constant_objective(0.0)
+            return 0.0, self._constant_objective(0.0)
         low, span = self._constant_range
-
-        def objective(offset: float) -> float:
-            return self._constant_objective(offset, low)
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = minimize_scalar(
-                objective, bounds=(0.0, span), method="bounded", options={"xatol": 1e-10 * span}
-            )
-            return float(min(found.fun, objective(0.0), objective(span)))
+        candidates = []
+        # the search knows an offset to eight digits: the second one is of a smaller offset
+        for _ in range(2):
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = minimize_scalar(
+                    self._constant_objective,
+                    bounds=(0.0, span),
+                    args=(low,),
+                    method="bounded",
+                    options={"xatol": 1e-10 * span},
+                )
+                for offset in (0.0, float(found.x), span):
+                    value = self._constant_objective(offset, low)
+                    candidates.append((value, low + offset))
+            low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
+        value, constant = min(candidates)
+        return constant, value
 
     @property
     def _constant_range(self) -> tuple[float, float]:
         """Where the best constant lies: its lower end, and its length (not 0).
 
-        Labels have their best log-odds within ±64, targets their best constant among themselves.
+        Labels have their best log-odds within ±64, targets their best constant among themselves,
+        intervals among their finite ends.
         """
         if self.loss.task == "classification" or not (self.shares > 0).any():
             return -64.0, 128.0
-        counted = self.y[self.shares > 0]
+        counted = self.loss.anchors(self.y)[:, self.shares > 0]
         return float(counted.min()), float(np.ptp(counted)) or 1.0
 
     @cached_property
     def _distinct_targets(self) -> tuple[Array, Array]:
         """Targets and their shares, with equal labels put together."""
-        if self.loss.task == "regression":
+        if self.loss.task != "classification":
             return self.y, self.shares
         positive = float(self.shares[self.y > 0].sum())
         return np.array([-1.0, 1.0]), np.array([float(self.shares.sum()) - positive, positive])
@@ -358,7 +383,7 @@ class Problem:
     def _constant_objective(self, offset: float, origin: float = 0.0) -> float:
         """P of the constant origin + offset; targets are measured from the origin, exactly."""
         y, shares = self._distinct_targets
-        if self.loss.task == "regression":
+        if self.loss.task != "classification":
             y, pred = y - origin, offset
         else:
             pred = origin + offset

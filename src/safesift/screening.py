@@ -238,7 +238,9 @@ class ScreeningResult:
         problem = self.problem
         for piece in problem.loss.pieces(problem.y):
             if piece.is_flat:
-                return np.maximum(piece.lower - self.lower, self.upper - piece.upper)
+                with np.errstate(invalid="ignore"):
+                    # an infinite end is never exceeded: fmax passes over inf − inf
+                    return np.fmax(piece.lower - self.lower, self.upper - piece.upper)
         ends = [np.abs(problem.loss.slope(end, problem.y)) for end in self.bounds]
         return np.maximum(*ends)
 
@@ -291,8 +293,9 @@ def screen(
     ----------
     X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
         Used as it is, float32 or float64 (or integers), in any order.
-    y : array of shape (n_samples,)
-        Any two labels for a classification loss, numbers for a regression loss.
+    y : array of shape (n_samples,), or (n_samples, 2) for intervals
+        Any two labels for a classification loss, numbers for a regression loss, lower and upper
+        ends for an interval loss (-inf and inf allowed; one column means width zero).
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import as_design
+from safesift.intervals import as_intervals
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import PENALTIES, Penalty
 from safesift.problem import Problem
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """A problem, and the two labels that became -1 and 1 (None for regression)."""
+    """A problem, and the two labels that became -1 and 1 (None where y holds numbers)."""
 
     problem: Problem
     classes: NDArray | None
@@ -40,16 +41,17 @@ def make_problem(
     loss = resolve("loss", loss, LOSSES, Loss)
     penalty = resolve("penalty", penalty, PENALTIES, Penalty)
     alpha = check_positive("alpha", alpha)
-    targets = _vector("y", y)
+    targets = as_intervals(y) if loss.task == "interval" else _vector("y", y)
     n_samples = _n_rows(X)
     if len(targets) != n_samples:
         raise ValueError(f"y has {len(targets)} entries but X has {n_samples} rows.")
     weights = check_weights(sample_weight, n_samples)
     _check_per_sample(loss, n_samples)
+    classes = None
     if loss.task == "classification":
         targets, classes = _encode_labels(targets, weights)
-    else:
-        targets, classes = _real_targets(targets), None
+    elif loss.task == "regression":
+        targets = _real_targets(targets)
     problem = Problem(
         design=as_design(X, fit_intercept),
         y=targets,

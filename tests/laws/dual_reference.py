@@ -38,6 +38,8 @@ def dual_optimum(problem: Problem) -> DualOptimum:
 
 def _conjugates(problem: Problem, nu: cp.Expression):
     loss, y = problem.loss, problem.y
+    if loss.task == "interval":
+        return _interval_conjugates(problem, nu)
     u = cp.multiply(y, nu)  # y·ν for labels, and the linear part ν·y of the others
     unit, half_square = [u >= -1, u <= 0], 0.5 * cp.square(nu)
     match loss:
@@ -62,6 +64,27 @@ def _conjugates(problem: Problem, nu: cp.Expression):
             return loss.width * half_square + tube + u, [cp.abs(nu) <= 1]
         case losses.SquaredEpsilonInsensitive():
             return half_square + cp.multiply(loss.epsilon, cp.abs(nu)) + u, []
+    raise NotImplementedError(f"write the conjugate of {loss!r} for the reference solver")
+
+
+def _interval_conjugates(problem: Problem, nu: cp.Expression):
+    """ψ*(ν) + max(l·ν, u·ν), with ν of one sign where an end is infinite."""
+    loss, (low, high) = problem.loss, problem.y.T
+    constraints = [] if np.isinf(loss.lipschitz) else [cp.abs(nu) <= 1]
+    for end, sign in ((low, -1.0), (high, 1.0)):
+        rows = np.flatnonzero(np.isinf(end))
+        if rows.size:
+            constraints.append(sign * nu[rows] <= 0)
+    # where an end is infinite ν has the sign of the other one
+    low, high = loss.anchors(problem.y)
+    support = cp.maximum(cp.multiply(low, nu), cp.multiply(high, nu))
+    match loss:
+        case losses.SquaredInterval():
+            return 0.5 * cp.square(nu) + support, constraints
+        case losses.AbsoluteInterval():
+            return support, constraints
+        case losses.SmoothedInterval():
+            return 0.5 * loss.width * cp.square(nu) + support, constraints
     raise NotImplementedError(f"write the conjugate of {loss!r} for the reference solver")
 
 

@@ -237,6 +237,13 @@ def exact_loss(loss: losses.Loss, row: int) -> ExactLoss:
             return _insensitive(_per_sample(loss.epsilon, row))
         case losses.SquaredEpsilonInsensitive():
             return _squared_insensitive(_per_sample(loss.epsilon, row))
+        # of the signed distance to the interval
+        case losses.SquaredInterval():
+            return _squared_insensitive(ZERO)
+        case losses.AbsoluteInterval():
+            return _insensitive(ZERO)
+        case losses.SmoothedInterval():
+            return _smoothed_insensitive(ZERO, Fraction(float(loss.width)))
     raise NotWrittenError(f"write {loss!r} in exact arithmetic")
 
 
@@ -244,31 +251,63 @@ def _per_sample(parameter, row: int) -> Fraction:
     return Fraction(float(parameter[row] if np.ndim(parameter) else parameter))
 
 
-def value(loss: losses.Loss, row: int, pred: Fraction, y: Fraction) -> Fraction:
+@dataclass(frozen=True)
+class Interval:
+    """An exact interval; None is an infinite end."""
+
+    low: Fraction | None
+    high: Fraction | None
+
+    def excess(self, pred: Fraction) -> Fraction:
+        """Signed distance of a prediction."""
+        if self.high is not None and pred > self.high:
+            return pred - self.high
+        return pred - self.low if self.low is not None and pred < self.low else ZERO
+
+    def support(self, nu: Fraction) -> Fraction | None:
+        """The largest b·ν over the interval, None where it is +inf."""
+        end = self.high if nu > 0 else self.low
+        return ZERO if nu == 0 else None if end is None else nu * end
+
+
+Target = Fraction | Interval
+
+
+def target(y) -> Target:
+    """A target as it stands in y: a number, or a row of two ends."""
+    if np.ndim(y) == 0:
+        return Fraction(float(y))
+    return Interval(*(Fraction(float(end)) if np.isfinite(end) else None for end in y))
+
+
+def value(loss: losses.Loss, row: int, pred: Fraction, y: Target) -> Fraction:
     """f(pred; y)."""
     return exact_loss(loss, row).value(_argument(loss, pred, y))
 
 
-def slope(loss: losses.Loss, row: int, pred: Fraction, y: Fraction) -> Fraction:
+def slope(loss: losses.Loss, row: int, pred: Fraction, y: Target) -> Fraction:
     """The derivative of f(·; y), or a subgradient at a kink."""
     phi = exact_loss(loss, row).slope(_argument(loss, pred, y))
     return y * phi if loss.task == "classification" else phi
 
 
-def curvature(loss: losses.Loss, row: int, pred: Fraction, y: Fraction) -> Fraction:
+def curvature(loss: losses.Loss, row: int, pred: Fraction, y: Target) -> Fraction:
     return exact_loss(loss, row).curvature(_argument(loss, pred, y))
 
 
-def conjugate(loss: losses.Loss, row: int, nu: Fraction, y: Fraction) -> Fraction | None:
+def conjugate(loss: losses.Loss, row: int, nu: Fraction, y: Target) -> Fraction | None:
     """f*(ν; y), None where it is +inf."""
     phi = exact_loss(loss, row)
     if loss.task == "classification":
         return phi.conjugate(y * nu)
     inside = phi.conjugate(nu)
-    return None if inside is None else inside + nu * y
+    support = y.support(nu) if isinstance(y, Interval) else nu * y
+    return None if inside is None or support is None else inside + support
 
 
-def _argument(loss: losses.Loss, pred: Fraction, y: Fraction) -> Fraction:
+def _argument(loss: losses.Loss, pred: Fraction, y: Target) -> Fraction:
+    if isinstance(y, Interval):
+        return y.excess(pred)
     return y * pred if loss.task == "classification" else pred - y
 
 
@@ -300,7 +339,7 @@ class ExactProblem:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.rows = [fractions(row) for row in dense_rows(problem)]
-        self.y = fractions(problem.y)
+        self.y = [target(y) for y in problem.y]
         weights = fractions(problem.weights)
         whole = problem.folded is None and float(problem.weights.sum()) == problem.divisor
         total = sum(weights, ZERO) if whole else Fraction(problem.divisor)

@@ -33,6 +33,7 @@ from tests.laws.reference import (
     solve,
     some_optima,
 )
+from tests.laws.strategies import as_targets
 
 SMOOTH = ("squared_hinge", "logistic", "safe_logistic", "squared", "huber",
           "squared_epsilon_insensitive")  # fmt: skip
@@ -132,8 +133,8 @@ def law_edited_data(recipe: Recipe) -> None:
     added &= np.cumsum(~added) > 0
     rows = dense_rows(problem)
     extra = rng.normal(size=(2, rows.shape[1]))
-    extra_y = np.array([1.0, -1.0])
-    old_rows, old_y = np.vstack([rows[~added], extra]), np.append(problem.y[~added], extra_y)
+    extra_y = as_targets(problem.loss, np.array([1.0, -1.0]))
+    old_rows, old_y = np.vstack([rows[~added], extra]), np.concatenate([problem.y[~added], extra_y])
     old_weights = np.append(problem.weights[~added], [1.0, 1.0])
     old = replace(
         problem, design=DenseDesign(old_rows), y=old_y, weights=old_weights,
@@ -256,8 +257,7 @@ def law_weights_are_repetitions(recipe: Recipe) -> None:
     X, y, arguments = arrays(replace(recipe, sparse=False, weighted=False))
     rng = np.random.default_rng(recipe.seed)
     counts = rng.integers(0, 3, len(y))
-    for label in np.unique(y):
-        counts[np.flatnonzero(y == label)[0]] = 2
+    counts[np.unique(y, axis=0, return_index=True)[1]] = 2
     rows = np.repeat(np.arange(len(y)), counts)
     loss = arguments.pop("loss")
     arguments["region"] = steady_region(recipe)

@@ -125,7 +125,23 @@ def _targets(recipe: Recipe, rng: np.random.Generator, X: np.ndarray) -> np.ndar
         return y
     if recipe.family == "kink":
         signal = np.round(signal)
-    return signal + (100.0 if recipe.family == "offset" else 0.0)
+    signal = signal + (100.0 if recipe.family == "offset" else 0.0)
+    if LOSSES[recipe.loss].task != "interval":
+        return signal
+    y = intervals(rng, signal)
+    if recipe.intercept:
+        y[0] = signal[0] - 0.5, signal[0] + 0.5  # otherwise the intercept may have no bound
+    return y
+
+
+def intervals(rng: np.random.Generator, signal: np.ndarray) -> np.ndarray:
+    """Intervals around a signal: bounded, of width zero, one-sided; sometimes all on one side."""
+    kind = rng.choice(rng.choice(["bounded", "point", "lower", "upper"], size=3), size=len(signal))
+    low, high = (signal + side * rng.uniform(0, 1, len(signal)) for side in (-1, 1))
+    low, high = (np.where(kind == "point", signal, end) for end in (low, high))
+    return np.column_stack([
+        np.where(kind == "upper", -np.inf, low), np.where(kind == "lower", np.inf, high)
+    ])  # fmt: skip
 
 
 def _weights(recipe: Recipe, rng: np.random.Generator, y: np.ndarray) -> np.ndarray:

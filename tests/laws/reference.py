@@ -164,6 +164,8 @@ class Program:
 
     def _losses(self, pred: cp.Expression) -> cp.Expression:
         loss, y = self._problem.loss, self._problem.y
+        if loss.task == "interval":
+            return self._interval_losses(pred)
         margin, residual = cp.multiply(y, pred), pred - y
         match loss:
             case losses.Hinge():
@@ -190,6 +192,23 @@ class Program:
                 return cp.pos(cp.abs(residual) - loss.epsilon)
             case losses.SquaredEpsilonInsensitive():
                 return 0.5 * cp.square(cp.pos(cp.abs(residual) - loss.epsilon))
+        raise NotImplementedError(f"write {loss!r} for the reference solver")
+
+    def _interval_losses(self, pred: cp.Expression) -> cp.Expression:
+        """The least ψ(d) over distances d ≥ 0 to the interval: ψ grows."""
+        loss, (low, high) = self._problem.loss, self._problem.y.T
+        distance = cp.Variable(pred.shape, nonneg=True)
+        for end, sign in ((low, -1.0), (high, 1.0)):
+            rows = np.flatnonzero(np.isfinite(end))
+            if rows.size:
+                self._constraints.append(distance[rows] >= sign * (pred[rows] - end[rows]))
+        match loss:
+            case losses.SquaredInterval():
+                return 0.5 * cp.square(distance)
+            case losses.AbsoluteInterval():
+                return distance
+            case losses.SmoothedInterval():
+                return cp.huber(distance, loss.width) / (2 * loss.width)
         raise NotImplementedError(f"write {loss!r} for the reference solver")
 
     def _penalty(self, coef: cp.Expression) -> cp.Expression:

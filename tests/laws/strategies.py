@@ -83,10 +83,29 @@ class Samples(NamedTuple):
 
 
 def targets(loss: Loss, n_samples: int, elements=numbers) -> st.SearchStrategy[np.ndarray]:
-    """Labels -1 and 1, or targets."""
+    """Labels -1 and 1, targets, or intervals."""
+    if loss.task == "interval":
+        rows = st.lists(intervals(elements), min_size=n_samples, max_size=n_samples)
+        return rows.map(np.array)
     if loss.task == "classification":
         elements = st.sampled_from([-1.0, 1.0])
     return hnp.arrays(np.float64, n_samples, elements=elements)
+
+
+def intervals(elements=numbers) -> st.SearchStrategy[tuple[float, float]]:
+    """Bounded intervals, of width zero, and open on either side."""
+    return st.one_of(
+        st.tuples(elements, elements).map(lambda ends: tuple(sorted(ends))),
+        elements.map(lambda end: (end, end)),
+        elements.map(lambda end: (end, np.inf)),
+        elements.map(lambda end: (-np.inf, end)),
+    )
+
+
+def as_targets(loss: Loss, y) -> np.ndarray:
+    """Numbers as targets of a loss: where it wants intervals, of width zero."""
+    y = np.asarray(y)
+    return np.stack([y, y], axis=-1) if loss.task == "interval" else y
 
 
 @st.composite

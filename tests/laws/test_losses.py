@@ -28,6 +28,7 @@ from tests.laws.strategies import (
     KINKED_NAMES,
     LOSS_NAMES,
     TINY,
+    as_targets,
     eighths,
     examples,
     extremes,
@@ -47,7 +48,7 @@ duals = st.one_of(st.sampled_from([0.0, -1.0, 1.0]), st.floats(-1, 1), eighths)
 
 def magnitude(loss, y):
     """How large the numbers are that a loss subtracts from each other."""
-    scale = np.abs(y) + 1.0
+    scale = np.abs(loss.anchors(y)).max(axis=0) + 1.0
     for name in ("mu", "delta", "epsilon", "width"):
         scale = scale + np.abs(getattr(loss, name, 0.0))
     return scale
@@ -168,7 +169,7 @@ def test_curvature_floor_is_zero_where_a_kink_is_touched(name, data):
     )
     y = data.draw(targets(loss, 3, eighths))
     for place in kinks(loss, y):
-        place = np.where(np.isnan(place), y, place)
+        place = np.where(np.isnan(place), loss.anchors(y)[0], place)
         for lower, upper in ((place - 1, place), (place, place + 1), (place, place)):
             touches = np.isfinite(kinks(loss, y)) & (place == kinks(loss, y))
             assert (loss.curvature_floor(lower, upper, y)[touches.any(axis=0)] == 0).all()
@@ -192,7 +193,7 @@ def test_curvature_floor_is_sharp_at_a_point(name, data):
 @every_loss
 def test_curvature_floor_of_the_whole_line(name):
     loss = LOSSES[name]()
-    floor = loss.curvature_floor([-math.inf], [math.inf], [1.0])
+    floor = loss.curvature_floor([-math.inf], [math.inf], as_targets(loss, [1.0]))
     assert floor == (1.0 if name == "squared" else 0.0)
 
 
@@ -216,7 +217,7 @@ def test_value_and_slope_are_accurate(name, data):
     loss, pred, y = data.draw(samples(name, st.one_of(numbers, extremes), max_size=3))
     value, slope = loss.value(pred, y), loss.slope(pred, y)
     for i in range(len(y)):
-        t, target = exact.fractions([pred[i], y[i]])
+        t, target = Fraction(float(pred[i])), exact.target(y[i])
         true_value = exact_or_skip(exact.value, loss, i, t, target)
         true_slope = exact.slope(loss, i, t, target)
         size = abs(t) + exact.Fraction(float(np.broadcast_to(magnitude(loss, y), len(y))[i]))
@@ -234,7 +235,7 @@ def test_conjugate_is_accurate(name, data):
     nu = data.draw(arrays(len(y), st.one_of(duals, extremes)))
     result = loss.conjugate(nu, y)
     for i in range(len(y)):
-        u, target = exact.fractions([nu[i], y[i]])
+        u, target = Fraction(float(nu[i])), exact.target(y[i])
         true = exact_or_skip(exact.conjugate, loss, i, u, target)
         if true is None:
             assert result[i] == math.inf
@@ -284,8 +285,9 @@ def test_conjugate_is_the_supremum(name, data):
     conjugate = loss.conjugate(nu, y)
     inside = np.isfinite(conjugate)
     reach = 1e4 * np.ones(len(y))
+    center = loss.anchors(y)[0]
     with np.errstate(over="ignore"):
-        supremum = -least_value(lambda t: loss.value(t, y) - t * nu, y - reach, y + reach)
+        supremum = -least_value(lambda t: loss.value(t, y) - t * nu, center - reach, center + reach)
     # a supremum that is only approached at infinity is still missing e^-10000 or 1/reach of it
     room = 1e-9 * (1.0 + np.abs(conjugate[inside]) + magnitude(loss, y).max())
     assert (np.abs(supremum - conjugate)[inside] <= room).all()
@@ -419,7 +421,8 @@ def test_nothing_is_ever_nan(name, data):
 def test_far_away(name, pred):
     """Far out a loss is its asymptote: linear, quadratic or flat."""
     loss = LOSSES[name]()
-    value, slope = loss.value([pred], [1.0]), loss.slope([pred], [1.0])
+    y = as_targets(loss, [1.0])
+    value, slope = loss.value([pred], y), loss.slope([pred], y)
     if loss.task == "classification" and pred > 0:
         assert value == 0 and slope == 0
     elif math.isfinite(loss.lipschitz):
@@ -489,7 +492,7 @@ def test_ends_of_pieces_are_exact(name, data):
     for piece in loss.pieces(y):
         inside = (piece.lower < pred) & (pred < piece.upper)
         for i in np.flatnonzero(inside):
-            t, target = exact.fractions([pred[i], y[i]])
+            t, target = Fraction(float(pred[i])), exact.target(y[i])
             curvature = exact_or_skip(exact.curvature, loss, i, t, target)
             slope = exact.slope(loss, i, t, target)
             if piece.is_flat:
@@ -503,7 +506,9 @@ def test_ends_of_pieces_are_exact(name, data):
 
 @every_loss
 def test_pieces_of_one_scalar_target(name):
-    for piece in LOSSES[name]().pieces(1.0):
+    loss = LOSSES[name]()
+    y = np.array([1.0, 2.0]) if loss.task == "interval" else 1.0
+    for piece in loss.pieces(y):
         assert piece.lower < piece.upper
         assert isinstance(piece.is_flat, bool)
 
@@ -533,7 +538,10 @@ def test_smoothness_and_lipschitz_are_attained(name, data):
     loss, _, y = data.draw(samples(name, max_size=1))
     places = np.ravel(kinks(loss, y))
     places = places[np.isfinite(places)]
-    grid = np.concatenate([y + np.linspace(-20, 20, 4001), places, places - 3e-3, places + 3e-3])
+    middle = loss.anchors(y)[0]
+    grid = np.concatenate(
+        [middle + np.linspace(-20, 20, 4001), places, places - 3e-3, places + 3e-3]
+    )
     left, right = grid - 1e-9, grid + 1e-9
     steepest = np.max((loss.slope(right, y) - loss.slope(left, y)) / (right - left))
     if math.isfinite(loss.smoothness):
@@ -640,12 +648,12 @@ def test_take_selects_samples(name, data):
 def test_scalars_lists_and_integers(name, dtype):
     """Whatever holds the numbers, the result is that of float64, in float64."""
     loss = LOSSES[name]()
-    pred, y = np.array([0.0, 1.0, 3.0]), np.array([1.0, 1.0, 1.0])
+    pred, y = np.array([0.0, 1.0, 3.0]), as_targets(loss, np.array([1.0, 1.0, 1.0]))
     if dtype is list:
-        given_pred, given_y = [0, 1, 3], [1, 1, 1]
+        given_pred, given_y = [0, 1, 3], as_targets(loss, [1, 1, 1]).tolist()
     elif dtype is float:
         pred, y = pred[:1], y[:1]
-        given_pred, given_y = 0.0, 1.0
+        given_pred, given_y = 0.0, as_targets(loss, 1.0).tolist()
     else:
         given_pred, given_y = pred.astype(dtype), y.astype(dtype)
     calls = {
@@ -664,7 +672,7 @@ def test_scalars_lists_and_integers(name, dtype):
 @every_loss
 def test_negative_labels_and_targets_in_integers(name):
     loss = LOSSES[name]()
-    pred, y = np.array([-2, 0, 2]), np.array([-1, -1, -1])
+    pred, y = np.array([-2, 0, 2]), as_targets(loss, np.array([-1, -1, -1]))
     for method in ("value", "slope", "curvature", "conjugate"):
         expected = getattr(loss, method)(pred.astype(float), y.astype(float))
         np.testing.assert_array_equal(getattr(loss, method)(pred, y), expected)

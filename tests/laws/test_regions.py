@@ -82,7 +82,17 @@ def test_solution_for_another_alpha(recipe, ratio):
 
 @given(
     recipe=recipes(
-        loss=("squared_hinge", "hinge", "logistic", "safe_logistic", "squared", "huber"),
+        loss=(
+            "squared_hinge",
+            "hinge",
+            "logistic",
+            "safe_logistic",
+            "squared",
+            "huber",
+            "squared_interval",
+            "absolute_interval",
+            "smoothed_interval",
+        ),
         penalty=("l2",),
         intercept=False,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, ClassVar, Self
+from typing import IO, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +22,25 @@ class Columns:
     Attributes
     ----------
     target : str or None
-        The column to predict; None where the format implies it.
+        The column to predict, or of lower ends; None where the format implies it.
+    upper : str or None
+        The column of upper ends.
     features : tuple of str
         The columns to predict from; empty for all that play no other part.
     ignore : tuple of str
         Columns that are not features.
     weights : str or None
         The column of sample weights.
-    numeric_target : bool
-        Whether the target must hold numbers (regression) or any two labels (classification).
+    kind : {"classification", "regression", "interval"}
+        What the target must hold: any two labels, numbers, or the ends of intervals.
     """
 
     target: str | None = None
+    upper: str | None = None
     features: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     weights: str | None = None
-    numeric_target: bool = False
+    kind: Literal["classification", "regression", "interval"] = "classification"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +51,7 @@ class Table(ABC):
     ----------
     path : Path
     X : array or CSR matrix of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
+    y : array of shape (n_rows,) or (n_rows, 2)
     weights : array of shape (n_rows,) or None
     """
 

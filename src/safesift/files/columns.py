@@ -22,15 +22,37 @@ def numbers(cells: pa.Array, column: str, first_row: int) -> NDArray:
     first_row : int
         How many rows came before, for the error message.
     """
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.cast(cells.type.value_type)
+    cells = _plain(cells)
     if cells.null_count:
         raise _missing(column, first_row + int(np.argmax(np.asarray(cells.is_null()))))
-    values = _parsed(cells, column, first_row) if _is_text(cells.type) else _cast(cells, column)
+    values = _values(cells, column, first_row)
     finite = np.isfinite(values)
     if not finite.all():
         raise _missing(column, first_row + int(np.argmin(finite)))
     return values
+
+
+def open_ends(cells: pa.Array, column: str, first_row: int, infinite: float) -> NDArray:
+    """A part of a column of interval ends as numbers, `infinite` where a cell is missing."""
+    cells = _plain(cells)
+    if _is_text(cells.type):
+        # as NaN, so that a message about another cell still counts the rows right
+        texts = ["nan" if _is_blank(cell) else cell for cell in cells.to_pylist()]
+        cells = pa.array(texts, pa.string())
+    values = _values(cells, column, first_row)
+    return np.where(np.isnan(values), infinite, values)
+
+
+def _is_blank(cell: str | None) -> bool:
+    return cell is None or cell.strip().lower() in _MISSING
+
+
+def _plain(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
+
+
+def _values(cells: pa.Array, column: str, first_row: int) -> NDArray:
+    return _parsed(cells, column, first_row) if _is_text(cells.type) else _cast(cells, column)
 
 
 def labels(cells: pa.ChunkedArray, column: str) -> NDArray:
@@ -38,8 +60,7 @@ def labels(cells: pa.ChunkedArray, column: str) -> NDArray:
 
     Text that holds numbers throughout is taken as numbers, so that 1 and 1.0 are one label.
     """
-    if pa.types.is_dictionary(cells.type):
-        cells = cells.cast(cells.type.value_type)
+    cells = _plain(cells)
     if not _is_number(cells.type):
         cells = _as_text(cells, column)
     missing = np.asarray(cells.is_null())
@@ -94,7 +115,7 @@ def _number(cell: str, column: str, row: int) -> float:
         # Python alone reads 1_000 as a number
         return float(cell.replace("_", "?"))
     except ValueError:
-        if cell.strip().lower() in _MISSING:
+        if _is_blank(cell):
             raise _missing(column, row) from None
         raise _unusable(column, f"holds text ({cell[:40]!r} in row {row + 1})") from None
 

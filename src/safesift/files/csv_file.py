@@ -32,7 +32,7 @@ class CsvTable(Table):
         with reading(path, cls.format_name, pa.ArrowException):
             roles = assign(_header(path), columns)
             with _batches(path, roles.used) as batches:
-                return cls(path, *collect(batches, roles, columns.numeric_target))
+                return cls(path, *collect(batches, roles, columns.kind))
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with reading(self.path, self.format_name, csv.Error):

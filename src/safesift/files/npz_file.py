@@ -26,7 +26,8 @@ class NpzTable(Table):
         with reading(path, cls.format_name), zipfile.ZipFile(path):
             pass  # np.load would take a file that is not an archive for a pickle
         with np.load(path) as arrays:
-            names = [name for name in ("X", columns.target or "y", columns.weights) if name]
+            wanted = ("X", columns.target or "y", columns.upper, columns.weights)
+            names = [name for name in wanted if name]
             found = [_load(arrays, find_name(name, arrays.files, "array")) for name in names]
         n_rows = {array.shape[:1] for array in found}
         if len(n_rows) > 1 or n_rows == {()}:
@@ -34,7 +35,15 @@ class NpzTable(Table):
                 f"{name} {array.shape}" for name, array in zip(names, found, strict=True)
             )
             raise ValueError(f"{path}: the arrays must have one entry per sample, got {shapes}.")
-        return cls(path, *found)
+        X, y, *others = found
+        if columns.upper:
+            y = np.column_stack([y, others.pop(0)])
+        elif columns.kind == "interval" and y.ndim == 1:
+            raise ValueError(
+                f"--upper is missing: name the array of upper ends, or let {names[1]!r} have two "
+                "columns."
+            )
+        return cls(path, X, y, *others)
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (

@@ -25,7 +25,7 @@ class ParquetTable(Table):
         with reading(path, cls.format_name, pa.ArrowException), parquet.ParquetFile(path) as file:
             roles = assign(file.schema_arrow.names, columns)
             batches = file.iter_batches(columns=list(roles.used))
-            return cls(path, *collect(batches, roles, columns.numeric_target))
+            return cls(path, *collect(batches, roles, columns.kind))
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (

@@ -16,11 +16,12 @@ class Roles:
     target: str
     features: tuple[str, ...]
     weights: str | None
+    upper: str | None = None
 
     @property
     def used(self) -> tuple[str, ...]:
         """All of them, once each."""
-        return (*self.features, self.target, *filter(None, [self.weights]))
+        return (*self.features, self.target, *filter(None, [self.upper, self.weights]))
 
 
 def find_name(name: str, names: Sequence[str], what: str = "column") -> str:
@@ -41,22 +42,27 @@ def assign(names: Sequence[str], columns: Columns) -> Roles:
         raise ValueError(f"--target is missing: name the column to predict, of {_listed(names)}.")
     if columns.features and columns.ignore:
         raise ValueError("Give --features or --ignore, not both.")
-    target = find_name(columns.target, names)
-    weights = find_name(columns.weights, names) if columns.weights else None
-    taken = {"target": target, "weights": weights}
+    if columns.kind == "interval" and columns.upper is None:
+        raise ValueError(
+            "--upper is missing: name the column of upper ends; --target holds the lower ones."
+        )
+    given = {part: getattr(columns, part) for part in ("target", "upper", "weights")}
+    taken = {part: find_name(name, names) for part, name in given.items() if name}
     for part, name in taken.items():
         if name in columns.features:
             raise ValueError(f"The column {name!r} cannot be a feature: it is --{part}.")
-    if target == weights:
-        raise ValueError(f"The column {target!r} cannot be both --target and --weights.")
-    others = {target, weights, *(find_name(name, names) for name in columns.ignore)}
+        for other in taken.keys() - {part}:
+            if taken[other] == name:
+                first, second = sorted((part, other))
+                raise ValueError(f"The column {name!r} cannot be both --{first} and --{second}.")
+    others = {*taken.values(), *(find_name(name, names) for name in columns.ignore)}
     chosen = columns.features or [name for name in names if name not in others]
     features = tuple(find_name(name, names) for name in dict.fromkeys(chosen))
     if not features:
         raise ValueError(
             "There is no feature left: every column is --target, --weights or ignored."
         )
-    return Roles(target, features, weights)
+    return Roles(taken["target"], features, taken.get("weights"), taken.get("upper"))
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from safesift.files.columns import labels, numbers
+from safesift.files.columns import labels, numbers, open_ends
 from safesift.files.roles import Roles
 
 
@@ -21,25 +21,35 @@ class Samples(NamedTuple):
     weights: NDArray | None
 
 
-def collect(batches: Iterable[pa.RecordBatch], roles: Roles, numeric_target: bool) -> Samples:
+def collect(batches: Iterable[pa.RecordBatch], roles: Roles, kind: str) -> Samples:
     """Turn a stream of batches into arrays; the Arrow data are let go batch by batch."""
     blocks, targets, weights, done = [], [], [], 0
     for batch in batches:
         columns = [numbers(batch.column(name), name, done) for name in roles.features]
         blocks.append(np.column_stack(columns))
-        target = batch.column(roles.target)
-        targets.append(numbers(target, roles.target, done) if numeric_target else target)
+        targets.append(_target(batch, roles, kind, done))
         if roles.weights:
             weights.append(numbers(batch.column(roles.weights), roles.weights, done))
         done += len(batch)
     if not blocks:
         return Samples(np.empty((0, len(roles.features))), np.empty(0), None)
-    y = (
-        np.concatenate(targets)
-        if numeric_target
-        else labels(pa.chunked_array(targets), roles.target)
-    )
+    if kind == "classification":
+        y = labels(pa.chunked_array(targets), roles.target)
+    else:
+        y = np.concatenate(targets)
     return Samples(_stacked(blocks), y, np.concatenate(weights) if weights else None)
+
+
+def _target(batch: pa.RecordBatch, roles: Roles, kind: str, first_row: int) -> NDArray | pa.Array:
+    """The target of a batch; labels stay as they are until all of them are known."""
+    target = batch.column(roles.target)
+    if kind == "classification":
+        return target
+    if kind == "regression":
+        return numbers(target, roles.target, first_row)
+    lower = open_ends(target, roles.target, first_row, -np.inf)
+    upper = open_ends(batch.column(roles.upper), roles.upper, first_row, np.inf)
+    return np.column_stack([lower, upper])
 
 
 def _stacked(blocks: list[NDArray]) -> NDArray:

@@ -21,7 +21,12 @@ class SvmlightTable(Table):
         # slow to import, and no other format needs it
         from sklearn.datasets import load_svmlight_file
 
-        refuse_names(columns, cls.format_name, "target", "features", "ignore", "weights")
+        if columns.kind == "interval":
+            raise ValueError(
+                "An interval has two ends, and svmlight files hold one target per row: use CSV, "
+                "Parquet or npz."
+            )
+        refuse_names(columns, cls.format_name, "target", "upper", "features", "ignore", "weights")
         with reading(path, cls.format_name, ValueError), open_read(path) as stream:
             X, y = load_svmlight_file(stream)
         return cls(path, X, y)

@@ -4,9 +4,10 @@ A loss knows its value, its slope, its curvature, its conjugate and the pieces o
 flat, linear or quadratic. It knows nothing of regions: a decision (`safesift.screening`) is the
 strict containment of an interval of predictions in a piece.
 
-To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1) or
-`ResidualLoss` (a function φ of the residual prediction − y) and put it into `LOSSES`; the law
-tests pick it up from there.
+To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1),
+`ResidualLoss` (a function φ of the residual prediction − y) or `IntervalLoss` (a function ψ of the
+distance of the prediction to an interval) and put it into `LOSSES`; the law tests pick it up from
+there.
 
 Every loss here is convex, non-negative, and has infimum 0, so that 0 is in the domain of its
 conjugate with f*(0) = 0.
@@ -20,6 +21,12 @@ from safesift.losses.classification import (
     SmoothedHinge,
     SquaredHinge,
 )
+from safesift.losses.interval import (
+    AbsoluteInterval,
+    IntervalLoss,
+    SmoothedInterval,
+    SquaredInterval,
+)
 from safesift.losses.regression import (
     EpsilonInsensitive,
     Huber,
@@ -30,9 +37,11 @@ from safesift.losses.regression import (
 
 __all__ = [
     "LOSSES",
+    "AbsoluteInterval",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
+    "IntervalLoss",
     "Logistic",
     "Loss",
     "MarginLoss",
@@ -41,9 +50,11 @@ __all__ = [
     "SafeLogistic",
     "SmoothedEpsilonInsensitive",
     "SmoothedHinge",
+    "SmoothedInterval",
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "SquaredInterval",
 ]
 
 LOSSES: dict[str, type[Loss]] = {
@@ -57,4 +68,7 @@ LOSSES: dict[str, type[Loss]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "smoothed_epsilon_insensitive": SmoothedEpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "squared_interval": SquaredInterval,
+    "absolute_interval": AbsoluteInterval,
+    "smoothed_interval": SmoothedInterval,
 }

@@ -41,8 +41,8 @@ class Loss(ABC):
 
     Attributes
     ----------
-    task : {"classification", "regression"}
-        What `y` holds: labels -1 and 1, or real targets.
+    task : {"classification", "regression", "interval"}
+        What `y` holds: labels -1 and 1, real targets, or two columns of lower and upper ends.
     smoothness : float
         Lipschitz constant of the slope, infinite where the loss has kinks.
     lipschitz : float
@@ -56,7 +56,7 @@ class Loss(ABC):
         of any interval.
     """
 
-    task: ClassVar[Literal["classification", "regression"]]
+    task: ClassVar[Literal["classification", "regression", "interval"]]
     quadratic_rays: ClassVar[bool] = True
     unimodal_curvature: ClassVar[bool] = False
 
@@ -150,6 +150,14 @@ class Loss(ABC):
     @abstractmethod
     def pieces(self, y: ArrayLike) -> list[Piece]:
         """The flat, linear and quadratic pieces of f(·; y), as intervals of predictions."""
+
+    def anchors(self, y: ArrayLike) -> Array:
+        """The finite numbers that the targets are made of, one row each: y itself, or both ends.
+
+        Rounding errors of a loss are relative to the largest of them, and the best constant
+        prediction lies among them. An infinite end of an interval is replaced by the other one.
+        """
+        return np.asarray(y, dtype=np.float64)[None]
 
     def smoothed(self, width: float) -> Loss:
         """A smooth loss close to this one, to solve with; itself where it is smooth already."""

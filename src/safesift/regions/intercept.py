@@ -51,7 +51,7 @@ def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[fl
         limit=at.value + problem.rounding(at).value,
         reach=ball.radius + norm(ball.center - coef),
     )
-    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.y))
+    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.centers))
     return intercept - tangents.farthest(scale, -1.0), intercept + tangents.farthest(scale, 1.0)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import as_design
-from safesift.numerics import EPS, norm, prediction_error
+from safesift.numerics import EPS, norm, prediction_error, target_size
 from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
 from safesift.regions.ball import Ball, BallRegion
@@ -95,6 +95,11 @@ class Edit:
             )
         if len(self.y) != n or (self.sample_weight is not None and len(self.sample_weight) != n):
             raise ValueError(f"Edit: y and sample_weight must have {n} entries, as X has rows.")
+        if np.shape(self.y)[1:] != problem.y.shape[1:]:
+            raise ValueError(
+                f"Edit: y has shape {np.shape(self.y)}, but the targets of the problem have shape "
+                f"{problem.y.shape}: give both the same columns."
+            )
         if problem.loss.task == "classification" and not np.isin(self.y, (-1, 1)).all():
             raise ValueError("Edit: y must hold -1 and 1 for a classification loss.")
 
@@ -164,7 +169,7 @@ def _edit_gradient(
     loss, norms = problem.loss, design.row_norms
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
-    pred_error = norms * known_to + prediction_error(design, coef, pred, y)
+    pred_error = norms * known_to + prediction_error(design, coef, pred, target_size(loss, y))
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
         nu_error = np.fmin(loss.smoothness * pred_error, high - low)
