@@ -13,8 +13,8 @@ from safesift.losses import Loss
 from safesift.problem import Problem
 from safesift.regions import center, curvature, features, nystrom, self_consistent
 from safesift.regions.curvature_models import ExactModel
-from safesift.regions.gram import whiten
 from safesift.regions.shape import Shape
+from safesift.regions.whitening import whiten
 from tests.laws import laws, planted
 
 CURVED = ("squared_hinge", "safe_logistic", "squared_epsilon_insensitive", "logistic", "huber")

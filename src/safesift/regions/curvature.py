@@ -95,18 +95,17 @@ class _Turns:
         self._features = np.ones(center.problem.design.n_features, dtype=bool)
         self._design = center.problem.design
         self._known = _known_beforehand(center)
-        self._bounds = self._known.bounds
 
     def take(self) -> TestSet:
         if len(self._center.alphas) == 1:
             self._leave_out(2.0 * self._center.problem.gap(self._center.at))
-        for _ in range(_MAX_TURNS):
+        for turn in range(1, _MAX_TURNS + 1):
             found, exact = self._find()
             if found is None:
+                return self._unfinished()
+            if turn == _MAX_TURNS or not self._learn(found):
                 break
-            if not self._learn(found):
-                return self._finish(found, exact)
-        return self._unfinished()
+        return self._finish(found, exact)
 
     def _find(self) -> tuple[SelfConsistent | None, ExactModel | None]:
         """Self-consistent weights of the first model that has any, and the exact model if any."""
@@ -145,7 +144,13 @@ class _Turns:
         problem = center.problem.with_features(kept)
         point = problem.join(center.coef[kept], problem.split(center.at.point)[1])
         self._center = Center(problem, problem.evaluate(point), center.alphas)
-        self._known = _known_beforehand(self._center)
+        # what was known of the coefficients left is still true of them
+        known = _known_beforehand(self._center)
+        self._known = replace(
+            known,
+            reach=np.minimum(known.reach, self._known.reach[kept]),
+            distance=min(known.distance, self._known.distance),
+        )
         return True
 
     def _finish(self, found: SelfConsistent, exact: ExactModel | None) -> TestSet:

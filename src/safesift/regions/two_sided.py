@@ -29,8 +29,8 @@ from safesift.regions.base import Bounds, bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
-from safesift.regions.gram import Whitening, rounding_of_form
 from safesift.regions.shape import Shape
+from safesift.regions.whitening import Whitening, rounding_of_form
 
 Array = NDArray[np.float64]
 

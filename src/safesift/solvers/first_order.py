@@ -77,7 +77,7 @@ def _accelerated(problem: Problem, point: Array, passes: _Passes, until: int) ->
     at = problem.evaluate(point)
     ahead, momentum, step = at, 1.0, _first_step(problem)
     while passes.done < until:
-        gradient = _smooth_gradient(problem, ahead)
+        gradient = problem.smooth_gradient(ahead)
         moved = ahead.point - step * gradient
         moved[:p] = problem.penalty.prox(moved[:p], step * problem.alpha)
         passes.count()
@@ -108,12 +108,6 @@ def _first_step(problem: Problem) -> float:
     if problem.folded is not None and problem.folded.Q is not None:
         bound += float(np.trace(problem.folded.Q))
     return 4.0 / bound if bound > 0 and math.isfinite(bound) else 1.0
-
-
-def _smooth_gradient(problem: Problem, at: Evaluation) -> Array:
-    if problem.folded is None:
-        return at.loss_gradient
-    return at.loss_gradient + problem.folded.product(at.point) + problem.folded.q
 
 
 def _smooth_value(problem: Problem, at: Evaluation) -> float:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift.duality import WIDTHS, DualPoint
+from safesift.gram import WeightedGram
 from safesift.numerics import EPS, total
 from safesift.problem import Evaluation, Problem
 from safesift.solvers.quadratic import Model, minimise
@@ -25,8 +26,6 @@ Array = NDArray[np.float64]
 
 # beyond this many columns the Gram matrix costs too much
 LARGEST = 5000
-# Gram matrices are updated at most so often before they are computed anew
-_MOST_UPDATES = 20
 # the least damping of a step, relative to the largest curvature of the loss, and the most
 _LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
 # the rounding of kinks shrinks by this factor, after at most so many steps
@@ -183,7 +182,7 @@ class _Steps:
     def __init__(self, problem: Problem, at: Evaluation) -> None:
         self.problem, self.at = problem, at
         self.promised = math.inf
-        self._gram = _Gram(problem)
+        self._gram = WeightedGram(problem.design)
         self._damping = _LEAST_DAMPING
         self._scales = self._curvature_scales()
 
@@ -195,10 +194,16 @@ class _Steps:
         folded = 0.0 if problem.Q is None else np.diag(problem.Q)
         return np.full(problem.design.n_columns, mean or 1.0) + folded
 
+    def _curvature(self) -> Array:
+        """Aᵀ diag(s f''/W) A + Q at the point, updated by the rows whose f'' changed."""
+        problem = self.problem
+        self._gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
+        return self._gram.matrix if problem.Q is None else self._gram.matrix + problem.Q
+
     def step(self) -> bool:
         """One step; False where no step lowers the objective any more."""
         problem, at = self.problem, self.at
-        H, gradient = self._gram.at(at), _smooth_gradient(problem, at)
+        H, gradient = self._curvature(), problem.smooth_gradient(at)
         while self._damping <= _MOST_DAMPING:
             damped = H + np.diag(self._damping * self._scales)
             model = Model(damped, gradient - damped @ at.point, problem.design.n_features)
@@ -251,38 +256,3 @@ class _Steps:
     def _penalty(self, point: Array) -> float:
         penalty = self.problem.penalty.value(self.problem.split(point)[0])
         return self.problem.alpha * penalty if penalty else 0.0
-
-
-class _Gram:
-    """Aᵀ diag(s f''/W) A + Q at the points of a run, updated by the rows whose f'' changed."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
-        self._weights: Array | None = None
-        self._matrix: Array | None = None
-        self._updates = 0
-
-    def at(self, at: Evaluation) -> Array:
-        problem = self._problem
-        weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-        self._matrix = self._updated(weights)
-        self._weights = weights
-        return self._matrix if problem.Q is None else self._matrix + problem.Q
-
-    def _updated(self, weights: Array) -> Array:
-        design = self._problem.design
-        if self._weights is not None and self._updates < _MOST_UPDATES:
-            change = weights - self._weights
-            if np.count_nonzero(change) < 0.5 * np.count_nonzero(weights):
-                self._updates += 1
-                more, less = (design.gram(np.maximum(part, 0.0)) for part in (change, -change))
-                return self._matrix + more - less
-        self._updates = 0
-        return design.gram(weights)
-
-
-def _smooth_gradient(problem: Problem, at: Evaluation) -> Array:
-    """The gradient of loss and folded part."""
-    if problem.folded is None:
-        return at.loss_gradient
-    return at.loss_gradient + problem.folded.product(at.point) + problem.folded.q

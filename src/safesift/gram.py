@@ -1,0 +1,58 @@
+"""Weighted Gram matrices that follow their weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import Design
+from safesift.numerics import EPS
+
+Array = NDArray[np.float64]
+
+# beyond this share of changed rows, or after so many updates, a fresh sum costs less or rounds less
+_MANY_CHANGES, _MANY_SUMS = 0.5, 40
+
+
+class WeightedGram:
+    """M = Σ weights_i a_i a_iᵀ, kept up to date by the rows whose weight moves.
+
+    Attributes
+    ----------
+    matrix : array of shape (n_columns, n_columns)
+    spread : array of shape (n_columns,)
+        |computed M − exact M| ≤ error · spread·spreadᵀ, entry by entry.
+    """
+
+    def __init__(self, design: Design) -> None:
+        self._design = design
+        self._weights = np.zeros(design.n_samples)
+        self._reset()
+
+    def _reset(self) -> None:
+        d = self._design.n_columns
+        self.matrix, self._spread_sq, self._n_sums = np.zeros((d, d)), np.zeros(d), 1
+
+    @property
+    def spread(self) -> Array:
+        return np.sqrt(self._spread_sq)
+
+    @property
+    def error(self) -> float:
+        return self._design.sum_error + (8 + 4 * self._n_sums) * EPS
+
+    def move(self, weights: Array) -> None:
+        """Change the weights, reading the rows of changed weight only."""
+        change = weights - self._weights
+        n_changed, n_carrying = np.count_nonzero(change), np.count_nonzero(weights)
+        if n_changed > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS:
+            self._reset()
+            change = weights
+        for sign in (1.0, -1.0):
+            part = np.maximum(sign * change, 0.0)
+            if part.any():
+                added = self._design.gram(part)
+                self.matrix += sign * added
+                self._spread_sq += np.diag(added)
+                self._n_sums += 1
+        self._weights = weights.copy()
