@@ -18,15 +18,35 @@ _LAZY = {
     "ScreeningResult": "safesift.screening",
     "solve_and_repair": "safesift.repair",
     "RegionError": "safesift.regions",
+    "CustomOmega": "safesift.omegas",
+    "Omega": "safesift.omegas",
+    "SetDistance": "safesift.convolution",
+    "infimum_convolution": "safesift.convolution",
+    "make_safe": "safesift.convolution",
+    "mu_for_fraction": "safesift.convolution",
+    "mu_max": "safesift.convolution",
+    "objective_bounds": "safesift.convolution",
+    "plot_losses": "safesift.plotting",
+    "pointwise_bound": "safesift.convolution",
 }
 _MODULES = ("losses", "penalties", "regions")
 
 __all__ = [
+    "CustomOmega",
+    "Omega",
     "RegionError",
     "ScreeningResult",
+    "SetDistance",
     "__version__",
+    "infimum_convolution",
     "losses",
+    "make_safe",
+    "mu_for_fraction",
+    "mu_max",
+    "objective_bounds",
     "penalties",
+    "plot_losses",
+    "pointwise_bound",
     "regions",
     "screen",
     "solve_and_repair",
@@ -34,6 +54,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from safesift import losses, penalties, regions
+    from safesift.convolution import (
+        SetDistance,
+        infimum_convolution,
+        make_safe,
+        mu_for_fraction,
+        mu_max,
+        objective_bounds,
+        pointwise_bound,
+    )
+    from safesift.omegas import CustomOmega, Omega
+    from safesift.plotting import plot_losses
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair
     from safesift.screening import ScreeningResult, screen

@@ -20,6 +20,8 @@ from safesift.losses.classification import (
     SmoothedHinge,
     SquaredHinge,
 )
+from safesift.losses.margin import AbsoluteMargin, Scaled, SquaredMargin
+from safesift.losses.numeric import NumericMargin, NumericResidual, from_function
 from safesift.losses.regression import (
     EpsilonInsensitive,
     Huber,
@@ -30,20 +32,26 @@ from safesift.losses.regression import (
 
 __all__ = [
     "LOSSES",
+    "AbsoluteMargin",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
     "Logistic",
     "Loss",
     "MarginLoss",
+    "NumericMargin",
+    "NumericResidual",
     "Piece",
     "ResidualLoss",
     "SafeLogistic",
+    "Scaled",
     "SmoothedEpsilonInsensitive",
     "SmoothedHinge",
     "Squared",
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
+    "SquaredMargin",
+    "from_function",
 ]
 
 LOSSES: dict[str, type[Loss]] = {

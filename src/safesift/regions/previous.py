@@ -165,8 +165,9 @@ def _edit_gradient(
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
     pred_error = norms * known_to + prediction_error(design, coef, pred, y)
+    pred_error += loss.precision * (np.abs(pred) + np.abs(y) + 1.0)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
         nu_error = np.fmin(loss.smoothness * pred_error, high - low)
-    error = float(weights @ (norms * (nu_error + design.sum_error * np.abs(nu))))
+    error = float(weights @ (norms * (nu_error + (design.sum_error + loss.precision) * np.abs(nu))))
     return float(weights.sum()), design.rmatvec(weights * nu), error
