@@ -17,8 +17,8 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 _DEGREE = 16
-# on [−1, 1], from right to left
-_POINTS = np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
+# inside (−1, 1): at the ends there may be kinks
+_POINTS = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
 _TO_COEFFICIENTS = np.linalg.inv(chebyshev.chebvander(_POINTS, _DEGREE))
 _FARTHEST, _MAX_PANELS, _MAX_HALVINGS = 4e15, 3000, 24
 
@@ -95,14 +95,7 @@ def _first_panels(breaks: Array) -> Array:
 def _samples(function: Function, panels: Array) -> Array:
     left, right = panels[:, :1], panels[:, 1:]
     points = 0.5 * (left + right) + 0.5 * (right - left) * _POINTS
-    points[:, 0], points[:, -1] = panels[:, 1], panels[:, 0]
-    values = np.asarray(function(points.ravel()), dtype=np.float64).reshape(points.shape)
-    if len(panels) and np.ptp(points[0]) > 0:
-        # at a break the function may have the value of either side: that of the panel counts
-        values[:, [0, -1]] = np.where(
-            np.isfinite(values[:, [0, -1]]), values[:, [0, -1]], values[:, [1, -2]]
-        )
-    return values
+    return np.asarray(function(points.ravel()), dtype=np.float64).reshape(points.shape)
 
 
 def _resolved(function: Function, panels: Array) -> Array:

@@ -17,6 +17,7 @@ import numpy as np
 from safesift import losses, penalties
 from safesift.problem import Problem
 from safesift.regions import EllipsoidalSet
+from tests.laws.safe_losses import CONIC
 
 
 class NotSolvedError(Exception):
@@ -162,10 +163,20 @@ class Program:
             point[:p] = self._problem.penalty.prox(point[:p], 1.0)
         return point
 
-    def _losses(self, pred: cp.Expression) -> cp.Expression:
-        loss, y = self._problem.loss, self._problem.y
+    def _losses(self, pred: cp.Expression, loss: losses.Loss | None = None) -> cp.Expression:
+        loss, y = self._problem.loss if loss is None else loss, self._problem.y
         margin, residual = cp.multiply(y, pred), pred - y
+        if loss in CONIC:
+            value, constraints = CONIC[loss](margin if loss.task == "classification" else residual)
+            self._constraints += constraints
+            return value
         match loss:
+            case losses.Scaled():
+                return loss.factor * self._losses(pred, loss.loss)
+            case losses.AbsoluteMargin():
+                return cp.abs(1 - margin)
+            case losses.SquaredMargin():
+                return 0.5 * cp.square(1 - margin)
             case losses.Hinge():
                 return cp.pos(1 - loss.mu - margin)
             case losses.SquaredHinge():

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 _N_NODES, _FARTHEST = 6001, 38.0
 # a derivative that jumps by this share of a table's interval between neighbouring floats: a kink
 _JUMP = 0.01
+_MAX_ROUNDS = 12
 # slopes below this share of the largest central one are a tail that underflows, not a minimum
 _UNDERFLOW_SHARE = 1e-60
 
@@ -80,12 +81,9 @@ def trace(function: ScalarFunction, what: str) -> Graph:
         raise ValueError(f"{what} must be finite: it is not at z={z[~known & (abs(z) <= 1)][0]:g}.")
     z, y = z[known], y[known]
     _require_convex(z, y, what)
-    kinks = _kinks(function, z, y)
-    function = replace(function, kinks=kinks[0]) if len(kinks[0]) else function
-    z = np.concatenate([z, kinks[0], kinks[1]])
-    y = np.concatenate([y, kinks[2], kinks[3]])
-    order = np.lexsort((y, z))
-    return _split(function, z[order], np.maximum.accumulate(y[order]), what)
+    z, y, kinks = _with_kinks(function, z, y, what)
+    function = replace(function, kinks=kinks)
+    return _split(function, z, np.maximum.accumulate(y), what)
 
 
 def _nodes() -> Array:
@@ -109,10 +107,30 @@ def central_slope(z: Array, y: Array) -> float:
     return float(np.median(np.abs(y[np.abs(z) <= 2.0])))
 
 
-def _kinks(function: ScalarFunction, z: Array, y: Array) -> tuple[Array, Array, Array, Array]:
-    """Neighbouring floats between which the derivative jumps: their z and their y."""
+def _with_kinks(
+    function: ScalarFunction, z: Array, y: Array, what: str
+) -> tuple[Array, Array, Array]:
+    """The nodes with both sides of every kink among them, and the kinks.
+
+    Between two nodes one jump is found at a time, so this is repeated until there is none.
+    """
+    kinks = np.empty(0)
     if function.derivative is None:
-        return (np.empty(0),) * 4
+        return z, y, kinks
+    for _ in range(_MAX_ROUNDS):
+        low, high, y_low, y_high = _jumps(function, z, y)
+        if not len(low):
+            return z, y, kinks
+        kinks = np.union1d(kinks, low)
+        z, y = np.concatenate([z, low, high]), np.concatenate([y, y_low, y_high])
+        order = np.lexsort((y, z))
+        z, y = z[order], y[order]
+    raise ValueError(f"{what} has too many kinks next to each other, around z={low[0]:.6g}.")
+
+
+def _jumps(function: ScalarFunction, z: Array, y: Array) -> tuple[Array, Array, Array, Array]:
+    """Neighbouring floats between which the derivative jumps: their z and their y."""
+    apart = np.diff(z) > 4 * EPS * np.abs(z[1:])
     low, high, y_low, y_high = z[:-1], z[1:], y[:-1], y[1:]
     whole = y_high - y_low
     for _ in range(64):
@@ -123,7 +141,7 @@ def _kinks(function: ScalarFunction, z: Array, y: Array) -> tuple[Array, Array, 
         low, y_low = np.where(left, low, middle), np.where(left, y_low, y_middle)
     jump = y_high - y_low
     size = np.maximum(np.abs(y_low), np.abs(y_high))
-    found = (jump > _JUMP * whole) & (jump > 1e-10 * size)
+    found = (jump > _JUMP * whole) & (jump > 1e-10 * size) & apart
     # 64 halvings end next to 0 in numbers far below what is meant
     low, high = (np.where(np.abs(end) < 1e-18, 0.0, end) for end in (low, high))
     return low[found], high[found], y_low[found], y_high[found]
