@@ -27,7 +27,7 @@ def plot_losses(
 ) -> Axes:
     """Draw losses against the margin (classification) or the residual (regression).
 
-    The flat region of each is drawn in bold on the axis.
+    The flat region of each is a bar below the curves.
 
     Parameters
     ----------
@@ -55,9 +55,8 @@ def plot_losses(
         color = _COLORS[k % len(_COLORS)]
         values = loss.value(t, np.full_like(t, 1.0 if classification else 0.0))
         axes.plot(t, values, color=color, lw=2, label=label)
-        _mark_flat(axes, loss, limits, color, 1.0 + k)
     axes.set_xlim(*limits)
-    axes.set_ylim(bottom=-0.03 * axes.get_ylim()[1])
+    _mark_flat_regions(axes, list(labelled.values()), limits)
     axes.set_xlabel("margin  y · prediction" if classification else "residual  prediction − y")
     axes.set_ylabel("loss")
     axes.legend(frameon=False)
@@ -65,15 +64,18 @@ def plot_losses(
     return axes
 
 
-def _mark_flat(
-    axes: Axes, loss: Loss, limits: tuple[float, float], color: str, layer: float
-) -> None:
-    flat = flat_interval(loss)
-    if flat is not None:
-        ends = np.clip(flat, *limits)
-        # wide ones below, so that shorter ones inside them stay visible
-        width = 4.0 + 2.0 / layer
-        axes.plot(ends, [0.0, 0.0], color=color, lw=width, solid_capstyle="butt", alpha=0.5)
+def _mark_flat_regions(axes: Axes, losses: list[Loss], limits: tuple[float, float]) -> None:
+    top, lane = axes.get_ylim()[1], 0
+    for k, loss in enumerate(losses):
+        flat = flat_interval(loss)
+        if flat is not None:
+            lane += 1
+            height = -0.035 * lane * top
+            color = _COLORS[k % len(_COLORS)]
+            ends = np.clip(flat, *limits)
+            axes.plot(ends, [height, height], color=color, lw=4, solid_capstyle="butt")
+    axes.axhline(0.0, color="#cccccc", lw=0.8, zorder=0)
+    axes.set_ylim(-0.035 * (lane + 1) * top, top)
 
 
 def plot_choice(choice: MuChoice, axes: Axes | None = None) -> Axes:

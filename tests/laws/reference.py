@@ -118,8 +118,10 @@ def least_value_within(problem: Problem, sets: list[EllipsoidalSet]) -> float:
     for member in sets:
         eigenvalues, vectors = np.linalg.eigh(member.shape.matrix())
         root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-        u, e = cp.Variable(len(root)), cp.Variable(len(root))
-        constraints += [cp.norm2(u) <= 1, cp.norm2(e) <= member.slack]
+        u = cp.Variable(len(root))
+        # a hair of room: a cone of radius 0 has no interior, and conic solvers stumble over it
+        e = cp.Variable(len(root))
+        constraints += [cp.norm2(u) <= 1, cp.norm2(e) <= member.slack + 1e-9]
         constraints += [program.x == member.center + root @ u + e]
     program.minimise(program.value, *constraints)
     return objective(problem, program.point)

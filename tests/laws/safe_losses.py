@@ -107,8 +107,8 @@ def _numeric_hinge(rng):
     mu, width = _mu(rng), float(rng.uniform(0.1, 1.0))
     omega = CustomOmega(lambda u: np.abs(u) + 0.5 * width * u**2, lambda u: np.sign(u) + width * u)
     loss = numeric_version(losses.Hinge()).convolved(omega, mu)
-    width *= mu
-    return _remember(loss, lambda m: (cp.huber(cp.pos(1 - mu - m), width) / (2 * width), []))
+    w = width * mu
+    return _remember(loss, lambda m: (cp.huber(cp.pos(1 - mu - m), w) / (2 * w), []))
 
 
 def _kinked_hinge(rng):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# trials before bisection, as shares of mu_max
-_GRID = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0)
+# trials before bisection, as shares of mu_max; a hair beyond it everything is droppable
+_GRID = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.001)
 _MAX_BISECTIONS, _MAX_PASSES = 12, 300
 
 
@@ -200,7 +200,9 @@ def mu_for_fraction(
     """The μ at which about a given share of the samples can be dropped, and what it costs.
 
     A few μ up to `mu_max` are tried, then the share is bisected. Each trial solves the problem
-    with the safe loss (approximately) and screens it.
+    with the safe loss (approximately) and screens it. `fraction` of the result says what was
+    reached: with the squared hinge and l2 no μ < 1 changes the share at all, since the solution
+    is (1 − μ) times that of μ = 0.
 
     Parameters
     ----------
@@ -249,7 +251,7 @@ class _Search:
         grid = [self._try(share * largest) for share in _GRID]
         above = next((k for k, trial in enumerate(grid) if trial.fraction >= fraction), None)
         low = 0.0 if not above else grid[above - 1].mu
-        high = largest if above is None else grid[above].mu
+        high = grid[-1].mu if above is None else grid[above].mu
         for _ in range(_MAX_BISECTIONS):
             closest = min(self.trials, key=lambda trial: abs(trial.fraction - fraction))
             if abs(closest.fraction - fraction) <= tol or not low < high:

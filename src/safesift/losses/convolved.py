@@ -82,18 +82,17 @@ class Convolved:
         return self._by_branch(t, lambda t, branch: branch.locate(t)[0])
 
     def _by_branch(self, t: Array, function: Callable[[Array, Branch], Array]) -> Array:
-        """A function of t outside the flat region, 0 inside, block by block."""
-        t = np.asarray(t, dtype=np.float64)
-        flat, result = t.ravel(), np.zeros(t.size)
+        """A function of t outside the flat region, 0 inside."""
         low, high = self.flat
-        for start in range(0, t.size, _BLOCK):
-            block = flat[start : start + _BLOCK]
-            for branch, rows in zip(self._branches, (block < low, block > high), strict=True):
-                if rows.all():
-                    result[start : start + _BLOCK] = function(block, branch)
-                elif rows.any():
-                    result[start : start + _BLOCK][rows] = function(block[rows], branch)
-        return result.reshape(t.shape)
+
+        def on_block(t: Array) -> Array:
+            result = np.zeros(len(t))
+            for branch, rows in zip(self._branches, (t < low, t > high), strict=True):
+                if rows.any():
+                    result[rows] = function(t[rows], branch)
+            return result
+
+        return _by_block(t, on_block)
 
     # --- dual -------------------------------------------------------------------------------
 
@@ -119,22 +118,30 @@ class Convolved:
 
     def conjugate(self, u: Array) -> Array:
         """f_μ*(u), +inf outside its domain and beyond the slopes of the table."""
-        z, known = self._conjugate_point(u)
-        with np.errstate(all="ignore"):
-            inside = z * u - (self.graph.function.value(z) - self.graph.infimum)
-            inside = np.where(u == 0, 0.0, inside + self.term.value(u))
-        return np.where(known & ~np.isnan(inside), inside, math.inf)
+
+        def on_block(u: Array) -> Array:
+            z, known = self._conjugate_point(u)
+            with np.errstate(all="ignore"):
+                inside = z * u - (self.graph.function.value(z) - self.graph.infimum)
+                inside = np.where(u == 0, 0.0, inside + self.term.value(u))
+            return np.where(known & ~np.isnan(inside), inside, math.inf)
+
+        return _by_block(u, on_block)
 
     def conjugate_size(self, u: Array) -> Array:
-        z, _ = self._conjugate_point(u)
-        with np.errstate(all="ignore"):
-            size = np.abs(z * u) + np.abs(self.graph.function.value(z)) + self.graph.level
-            size = size + np.abs(self.term.value(np.clip(u, *self.dual_interval)))
-        return np.where(u == 0, 0.0, size)
+        """The size of the terms of f_μ*(u), to which its error is relative."""
+
+        def on_block(u: Array) -> Array:
+            z, _ = self._conjugate_point(u)
+            with np.errstate(all="ignore"):
+                size = np.abs(z * u) + np.abs(self.graph.function.value(z)) + self.graph.level
+                size = size + np.abs(self.term.value(np.clip(u, *self.dual_interval)))
+            return np.where(u == 0, 0.0, size)
+
+        return _by_block(u, on_block)
 
     def _conjugate_point(self, u: Array) -> tuple[Array, NDArray[np.bool_]]:
         """z with f'(z) = u, and whether the table reaches that far."""
-        u = np.asarray(u, dtype=np.float64)
         low, high = self.dual_interval
         z, known = np.zeros(u.shape), (u >= low) & (u <= high)
         for (nodes, slopes), rows in (
@@ -177,3 +184,12 @@ class Convolved:
         measured = max(branch.largest_curvature() for branch in self._branches)
         strong = self.term.strong_convexity
         return min(measured, 1.0 / strong if strong > 0 else math.inf)
+
+
+def _by_block(t: Array, function: Callable[[Array], Array]) -> Array:
+    """A function of many numbers, so many at a time that they stay in the processor's cache."""
+    t = np.asarray(t, dtype=np.float64)
+    flat, result = t.ravel(), np.empty(t.size)
+    for start in range(0, t.size, _BLOCK):
+        result[start : start + _BLOCK] = function(flat[start : start + _BLOCK])
+    return result.reshape(t.shape)
