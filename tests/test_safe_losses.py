@@ -158,6 +158,23 @@ def test_flat_functions_keep_their_flat_region():
     assert ss.make_safe(loss, "l1", 0.5).flat == pytest.approx((2.25, 3.75), abs=1e-14)
 
 
+def test_flat_minimum_without_derivative_is_not_trusted():
+    """r⁴ is so flat at 0 that interpolated slopes do not show where its minimum is."""
+    bare = ss.make_safe(losses.from_function(lambda r: r**4, task="regression"), "l1", 0.5)
+    (piece,) = bare.pieces(np.zeros(1))
+    assert 0.49 < piece.upper[0] < 0.5 - 1e-5
+    assert -0.5 + 1e-5 < piece.lower[0] < -0.49
+    given = losses.from_function(lambda r: r**4, lambda r: 4 * r**3, task="regression")
+    (piece,) = ss.make_safe(given, "l1", 0.5).pieces(np.zeros(1))
+    assert piece.upper[0] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_per_sample_parameters_inside_a_scaled_loss_are_counted():
+    loss = losses.Scaled(losses.EpsilonInsensitive(np.full(3, 0.1)), 2.0)
+    with pytest.raises(ValueError, match="epsilon has 3 entries"):
+        ss.screen(X, Y, loss=loss)
+
+
 def test_several_kinks():
     def function(z):
         return np.maximum.reduce([-2 * z - 3, -z, 0.25 * z])

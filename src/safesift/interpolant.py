@@ -49,17 +49,33 @@ class Interpolant:
     def second_derivative(self, z: Array) -> Array:
         return self._evaluate(self.second, z)
 
+    def derivative_and_rate(self, z: Array) -> tuple[Array, Array]:
+        """f' and f'' together, f'' as the derivative of the polynomial for f'."""
+        panel, local, stretch = self._place(z)
+        result = self.first[0][panel]
+        rate = np.zeros_like(result)
+        for row in self.first[1:]:
+            rate *= local
+            rate += result
+            result *= local
+            result += row[panel]
+        return result, rate * stretch
+
     def _evaluate(self, coefficients: Array, z: Array) -> Array:
-        z = np.asarray(z, dtype=np.float64)
-        inside = np.clip(z, self.ends[0], self.ends[-1])
-        panel = np.clip(np.searchsorted(self.ends, inside, side="right") - 1, 0, len(self.ends) - 2)
-        left, right = self.ends[panel], self.ends[panel + 1]
-        local = (inside - left - (right - inside)) / (right - left)
+        panel, local, _ = self._place(z)
         result = coefficients[0][panel]
         for row in coefficients[1:]:
             result *= local
             result += row[panel]
         return result
+
+    def _place(self, z: Array) -> tuple[NDArray[np.intp], Array, Array]:
+        """The panel of every z, its coordinate there, and the derivative of that coordinate."""
+        inside = np.clip(np.asarray(z, dtype=np.float64), self.ends[0], self.ends[-1])
+        panel = np.clip(np.searchsorted(self.ends, inside, side="right") - 1, 0, len(self.ends) - 2)
+        left, right = self.ends[panel], self.ends[panel + 1]
+        stretch = 2.0 / (right - left)
+        return panel, (inside - left) * stretch - 1.0, stretch
 
 
 def interpolate(function: Function, breaks: Array) -> Interpolant:

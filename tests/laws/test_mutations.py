@@ -169,7 +169,7 @@ def test_reduced_problem_with_its_own_divisor(monkeypatch):
 
 
 def test_mu_doubled_in_the_flat_interval(monkeypatch):
-    recipes = some(loss="numeric_squared")
+    recipes = some(20, loss="numeric_squared")
     assert not fails(laws.law_decided_rows_are_on_their_piece, recipes)
     monkeypatch.setattr(
         _Numeric,
@@ -181,7 +181,7 @@ def test_mu_doubled_in_the_flat_interval(monkeypatch):
 
 def test_conjugate_without_omega(monkeypatch):
     """f* in place of f* + μΩ: dual values are too large."""
-    recipes = some(20, loss="numeric_pseudo_huber")
+    recipes = some(10, loss="numeric_pseudo_huber")
     assert not fails(laws.law_gap_bounds_suboptimality, recipes)
     monkeypatch.setattr(DualTerm, "value", lambda self, u: 0.0 * u)
     assert fails(laws.law_gap_bounds_suboptimality, recipes)

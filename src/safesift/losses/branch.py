@@ -80,7 +80,7 @@ class Branch:
 
     def locate(self, t: Array) -> tuple[Array, Array, Array]:
         """z, slope y, and t − z ∈ μ∂Ω(y), for t on this side of the flat region."""
-        at = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        at = self._segment(t)
         z = self._solve(t, at)
         low, high = self.y[at], self.y[at + 1]
         outside = t < self.t[0] if self.side < 0 else t > self.t[-1]
@@ -89,7 +89,7 @@ class Branch:
             y = np.where(outside, np.where(np.isnan(y), 0.0, y), np.clip(y, low, high))
         kinked = self.vertical[at] & ~outside
         if kinked.any():
-            y[kinked] = self._slope_at_kink(t[kinked], z[kinked], at[kinked])
+            y[kinked] = self._slope_at_kink(t[kinked], at[kinked])
         with np.errstate(all="ignore"):
             omega = np.where(kinked, t - z, self.term.slope(y, self.side))
         if outside.any():
@@ -102,7 +102,7 @@ class Branch:
 
     def curvature(self, t: Array) -> Array:
         z, y, _ = self.locate(t)
-        at = np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+        at = self._segment(t)
         with np.errstate(all="ignore"):
             own, added = self.function.curvature(z), self.term.curvature(y)
             curved = np.where(self.vertical[at], 1.0 / added, own / (1.0 + own * added))
@@ -126,32 +126,35 @@ class Branch:
             return math.inf  # it grows without end
         return largest * (1.0 + 1e-6)
 
+    def _segment(self, t: Array) -> NDArray[np.intp]:
+        return np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
+
     def _solve(self, t: Array, at: Array) -> Array:
         """z with z + μΩ'(f'(z)) = t."""
         if self.term.constant_curvature == 0.0:
             return t - self.term.slope(np.full(1, float(self.side)), self.side)
-        rise = self.t[at + 1] - self.t[at]
         low, high = self.z[at], self.z[at + 1]
-        with np.errstate(all="ignore"):
-            share = np.where(rise > 0, (t - self.t[at]) / rise, 0.0)
-        start = low + np.clip(share, 0.0, 1.0) * (high - low)
+        start = low + self._share(t, at) * (high - low)
         return solve_increasing(self._t_and_rate, t, low, high, start)
+
+    def _share(self, t: Array, at: Array) -> Array:
+        """How far along its segment t is, from 0 to 1."""
+        rise = self.t[at + 1] - self.t[at]
+        with np.errstate(all="ignore"):
+            return np.clip(np.where(rise > 0, (t - self.t[at]) / rise, 0.0), 0.0, 1.0)
 
     def _t_and_rate(self, z: Array) -> tuple[Array, Array]:
         slope, rate = self.function.slope_and_rate(z)
         slope = np.minimum(slope, 0.0) if self.side < 0 else np.maximum(slope, 0.0)
         return z + self.term.slope(slope, self.side), 1.0 + self.term.curvature(slope) * rate
 
-    def _slope_at_kink(self, t: Array, z: Array, at: Array) -> Array:
+    def _slope_at_kink(self, t: Array, at: Array) -> Array:
         low, high = self.y[at], self.y[at + 1]
-        rise = self.t[at + 1] - self.t[at]
-        with np.errstate(all="ignore"):
-            share = np.where(rise > 0, (t - self.t[at]) / rise, 0.0)
 
         def slope_and_rate(y: Array) -> tuple[Array, Array]:
             return self.term.slope(y, self.side), self.term.curvature(y)
 
-        start = low + np.clip(share, 0.0, 1.0) * (high - low)
+        start = low + self._share(t, at) * (high - low)
         return solve_increasing(slope_and_rate, t - self.z[at], low, high, start)
 
     def _continue(self, t: Array, rows: Mask, z: Array, y: Array, omega: Array) -> None:
@@ -237,13 +240,9 @@ def _limit(graph: Graph, side: int, z: Array, y: Array, slopes: Array) -> float:
     return float(z[far] + slopes[far]) if settled else -side * math.inf
 
 
-def _is_vertical(z: Array, y: Array) -> Mask:
+def _vertical(z: Array, y: Array) -> Mask:
     narrow = np.diff(z) <= 4 * EPS * np.maximum(np.abs(z[1:]), 1e-290)
     return narrow & (np.diff(y) > 1e-10 * np.abs(y[1:]))
-
-
-def _vertical(z: Array, y: Array) -> Mask:
-    return _is_vertical(z, y) if len(z) > 1 else np.zeros(0, dtype=bool)
 
 
 def _with_nodes_at_kinks(z: Array, y: Array) -> tuple[Array, Array]:

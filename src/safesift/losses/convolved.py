@@ -148,11 +148,10 @@ class Convolved:
             (self.graph.left, known & (u < 0)),
             (self.graph.right, known & (u > 0)),
         ):
-            if not rows.any():
-                continue
-            reached = rows & (u >= slopes[0]) if u[rows].max() < 0 else rows & (u <= slopes[-1])
-            known = known & (reached | ~rows)
-            z[reached] = self._inverse_slope(u[reached], nodes, slopes)
+            if rows.any():
+                reached = rows & (np.abs(u) <= np.abs(slopes).max())
+                known &= reached | ~rows
+                z[reached] = self._inverse_slope(u[reached], nodes, slopes)
         return z, known
 
     def _inverse_slope(self, u: Array, nodes: Array, slopes: Array) -> Array:

@@ -42,6 +42,8 @@ class Graph:
         inf f.
     central : float
         The usual size of slopes around 0.
+    doubt : float
+        How far the ends of the minimum may be off, where slopes are interpolated.
     """
 
     function: ScalarFunction
@@ -50,6 +52,7 @@ class Graph:
     minimum: tuple[float, float]
     infimum: float
     central: float
+    doubt: float
 
     @property
     def level(self) -> float:
@@ -163,9 +166,12 @@ def _split(function: ScalarFunction, z: Array, y: Array, what: str) -> Graph:
         infimum, low = float(function.value(z[:1])[0]), -math.inf
     else:
         infimum = float(function.value(np.array([np.clip(0.0, low, high)]))[0])
+    doubt = _doubt(function, [end for end in (low, high) if math.isfinite(end)], central)
     left = (z <= low) & (y <= 0)
     right = (z >= high) & (y >= 0)
-    return Graph(function, (z[left], y[left]), (z[right], y[right]), (low, high), infimum, central)
+    return Graph(
+        function, (z[left], y[left]), (z[right], y[right]), (low, high), infimum, central, doubt
+    )
 
 
 def _edge(function: ScalarFunction, z: Array, y: Array, at: int, side: int) -> float:
@@ -200,3 +206,16 @@ def _attained(function: ScalarFunction, edge: float, side: int, central: float) 
     outside = np.array([edge + side * 0.05 * max(1.0, abs(edge) * 64 * EPS)])
     steep = abs(float(function.slope(outside)[0]))
     return edge if steep > _UNDERFLOW_SHARE * central else -side * math.inf
+
+
+def _doubt(function: ScalarFunction, ends: list[float], central: float) -> float:
+    """How far from a minimiser interpolated slopes are too small to be told from 0."""
+    if function.derivative is not None:
+        return 0.0
+    distances = np.geomspace(1e-15, 1.0, 61)
+    farthest = 0.0
+    for end in ends:
+        around = np.concatenate([end - distances, end + distances])
+        lost = np.abs(function.slope(around)) <= 1e-12 * central
+        farthest = max(farthest, float(np.abs(around - end)[lost].max(initial=0.0)))
+    return 2.0 * farthest

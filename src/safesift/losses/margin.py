@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
+from safesift.losses.numeric import numeric_version
+from safesift.omegas import Quadratic
 from safesift.parameters import require_positive
 
 
@@ -41,9 +43,6 @@ class AbsoluteMargin(MarginLoss):
         ]
 
     def smoothed(self, width: float) -> Loss:
-        from safesift.losses.numeric import numeric_version
-        from safesift.omegas import Quadratic
-
         return numeric_version(self).convolved(Quadratic(), width)
 
 

@@ -108,7 +108,8 @@ class _Numeric(Loss):
         if self.flat is None:
             return []
         low, high = self.flat
-        room = self.precision * (1.0 + max(abs(end) for end in (low, high) if math.isfinite(end)))
+        size = max(abs(end) for end in (low, high) if math.isfinite(end))
+        room = self.precision * (1.0 + size) + self.phi.graph.doubt
         return [Piece(low + room, high - room)] if low + room < high - room else []
 
 

@@ -12,8 +12,9 @@ from safesift.numerics import EPS
 Array = NDArray[np.float64]
 
 _MAX_STEPS = 120
-# a Newton step this small is the last one: its error is of second order, or a rough rate's share
-_LAST_STEP = 1e-9
+# a Newton step this small is the last one, if the step before left no more than that share: what
+# is left then is below 1e-14
+_LAST_STEP, _CONTRACTION = 1e-10, 1e-4
 
 
 def solve_increasing(
@@ -46,7 +47,8 @@ def solve_increasing(
             # a step that does not even halve what is left is no Newton step
             good = (newton >= low) & (newton <= high) & (np.abs(rest) <= 0.5 * last)
             following = np.where(good, newton, 0.5 * (low + high))
-        done |= np.abs(following - z) <= np.where(good, _LAST_STEP, 2 * EPS) * np.abs(z)
+        converging = good & np.isfinite(last) & (np.abs(rest) <= _CONTRACTION * last)
+        done |= np.abs(following - z) <= np.where(converging, _LAST_STEP, 2 * EPS) * np.abs(z)
         result[rows] = np.where(np.abs(rest) <= EPS * np.abs(target), z, following)
         if done.all():
             break

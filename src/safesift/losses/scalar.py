@@ -53,8 +53,10 @@ class ScalarFunction:
 
     def slope_and_rate(self, z: Array) -> tuple[Array, Array]:
         """f' and a rough f'', good enough for a Newton step."""
+        if self.derivative is None:
+            return self._interpolant.derivative_and_rate(z)
         slope = self.slope(z)
-        if self.derivative is None or self.second_derivative is not None:
+        if self.second_derivative is not None:
             return slope, self.curvature(z)
         step = 1e-6 * np.maximum(np.abs(z), 1.0)
         return slope, (self.slope(z + step) - slope) / step
