@@ -12,6 +12,7 @@ from safesift.convolution.safe import flat_interval
 from safesift.omegas import CustomOmega
 from safesift.problem import Problem
 from safesift.validation import make_problem
+from tests.laws import safe_losses
 from tests.laws.reference import optimum
 from tests.laws.safe_losses import LOG_COSH, PSEUDO_HUBER
 
@@ -47,8 +48,16 @@ def test_mu_zero_is_the_loss_itself():
 LOGISTIC = losses.from_function(lambda m: np.logaddexp(0.0, -m), task="classification")
 
 
-@pytest.mark.parametrize("loss", ["logistic", LOGISTIC], ids=["closed", "numeric"])
-@pytest.mark.parametrize("mu", [0.5, 1e3, 1e12])
+# its derivative is lost in rounding for margins beyond 37, which is no minimum
+ROUGH_LOGISTIC = losses.from_function(
+    lambda m: np.log(1 + np.exp(-m)), lambda m: 1 / (1 + np.exp(-m)) - 1, task="classification"
+)
+
+
+@pytest.mark.parametrize(
+    "loss", ["logistic", LOGISTIC, ROUGH_LOGISTIC], ids=["closed", "numeric", "rough"]
+)
+@pytest.mark.parametrize("mu", [0.5, 36.0, 1e3, 1e12])
 def test_logistic_with_l1_is_refused_with_the_reason(loss, mu):
     with pytest.raises(ValueError, match="gradient of its conjugate is unbounded"):
         ss.make_safe(loss, "l1", mu)
@@ -98,6 +107,15 @@ def test_concave_omega_is_fine_where_the_sum_is_convex():
 def test_functions_that_are_no_losses(function, message):
     with pytest.raises(ValueError, match=message):
         losses.from_function(function, task="regression")
+
+
+def test_derivatives_of_another_function():
+    with pytest.raises(ValueError, match="do not belong together"):
+        losses.from_function(np.square, lambda r: r, task="regression")
+    with pytest.raises(ValueError, match="do not belong together"):
+        losses.from_function(np.abs, lambda r: np.sign(r - 0.1), task="regression")
+    with pytest.raises(ValueError, match="derivative of function"):
+        CustomOmega(np.abs, lambda u: 2 * np.sign(u))
 
 
 def test_arguments_of_from_function():
@@ -173,6 +191,42 @@ def test_per_sample_parameters_inside_a_scaled_loss_are_counted():
     loss = losses.Scaled(losses.EpsilonInsensitive(np.full(3, 0.1)), 2.0)
     with pytest.raises(ValueError, match="epsilon has 3 entries"):
         ss.screen(X, Y, loss=loss)
+
+
+def test_corners_of_the_derivative():
+    """A squared hinge, with its derivative but without the second one, which jumps."""
+    loss = losses.from_function(
+        lambda m: 0.5 * np.maximum(1 - m, 0) ** 2, lambda m: -np.maximum(1 - m, 0),
+        task="classification",
+    )  # fmt: skip
+    t = np.linspace(-3, 3, 60)
+    for method in ("value", "slope", "curvature", "conjugate"):
+        expected = getattr(losses.SquaredHinge(), method)(t, 1.0)
+        np.testing.assert_allclose(getattr(loss, method)(t, 1.0), expected, rtol=1e-8, atol=1e-14)
+    assert 1 <= loss.smoothness < 1.01
+    numeric = ss.screen(X, LABELS, loss=loss, alpha=0.05)
+    closed = ss.screen(X, LABELS, loss="squared_hinge", alpha=0.05)
+    np.testing.assert_array_equal(numeric.keep, closed.keep)
+
+
+def test_smoothness_between_the_nodes_and_without_bound():
+    def steep(z):
+        return z + np.tanh(1e4 * (z - 5.0003))
+
+    def function(z):
+        return 0.5 * z**2 + safe_losses.log_cosh(1e4 * (z - 5.0003)) / 1e4
+
+    assert losses.from_function(function, steep, task="regression").smoothness > 5e3
+    for power in (1.5, 4.0):
+        bend = losses.from_function(
+            lambda r, k=power: np.abs(r) ** k,
+            lambda r, k=power: k * np.sign(r) * np.abs(r) ** (k - 1),
+            task="regression",
+        )
+        assert bend.smoothness == math.inf
+        assert math.isfinite(bend.smoothed(0.1).smoothness)
+        assert ss.screen(X, Y, loss=ss.make_safe(bend, "l1", 0.5), alpha=0.05).certified
+    assert losses.from_function(np.cosh, np.sinh, task="regression").smoothness == math.inf
 
 
 def test_several_kinks():

@@ -70,11 +70,12 @@ class Interpolant:
         return result
 
     def _place(self, z: Array) -> tuple[NDArray[np.intp], Array, Array]:
-        """The panel of every z, its coordinate there, and the derivative of that coordinate."""
-        inside = np.clip(np.asarray(z, dtype=np.float64), self.ends[0], self.ends[-1])
+        """The panel of every z, its coordinate there (NaN outside), and that one's derivative."""
+        z = np.asarray(z, dtype=np.float64)
+        inside = np.clip(z, self.ends[0], self.ends[-1])
         panel = np.clip(np.searchsorted(self.ends, inside, side="right") - 1, 0, len(self.ends) - 2)
         left, right = self.ends[panel], self.ends[panel + 1]
-        stretch = 2.0 / (right - left)
+        stretch = np.where(inside == z, 2.0 / (right - left), np.nan)
         return panel, (inside - left) * stretch - 1.0, stretch
 
 

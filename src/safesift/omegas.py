@@ -186,6 +186,7 @@ class CustomOmega(Omega):
                     f"omega: {name} must be callable, got {type(given).__name__}: pass a "
                     "vectorised Python function."
                 )
+        self._require_consistent()
         left, right = self._one_sided
         if not (math.isfinite(left + right) and left <= right):
             raise ValueError(
@@ -221,6 +222,21 @@ class CustomOmega(Omega):
     def slopes_at_zero(self, mu: float) -> tuple[float, float]:
         left, right = self._one_sided
         return mu * left, mu * right
+
+    def _require_consistent(self) -> None:
+        """Refuse a derivative that plain differences contradict."""
+        if self.derivative is None:
+            return
+        u = np.array([-2.0, -1.0, -0.5, -0.1, 0.1, 0.5, 1.0, 2.0])
+        differences = (self.value(u + 1e-5, 1.0) - self.value(u - 1e-5, 1.0)) / 2e-5
+        slopes = self.slope(u, 1.0)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(slopes - differences) > 1e-4 * (1.0 + np.abs(slopes))
+        if apart.any():
+            raise ValueError(
+                f"omega: derivative is {slopes[apart][0]:g} at u={u[apart][0]:g}, where function "
+                f"grows at the rate {differences[apart][0]:g}: give the derivative of function."
+            )
 
     @cached_property
     def _interpolant(self) -> Interpolant:

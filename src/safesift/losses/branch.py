@@ -122,8 +122,9 @@ class Branch:
         middle = self.curvature(0.5 * (self.t[1:] + self.t[:-1]))
         close = self.curvature(near)
         largest = float(max(middle.max(), close.max(initial=0.0)))
-        if far.max() >= largest > 1e6 or close.max(initial=0.0) > 100.0 * max(middle.max(), 1e-300):
-            return math.inf  # it grows without end
+        grows = close.max(initial=0.0) > 10.0 * middle.max() or far.max() >= largest > 1e6
+        if grows:
+            return math.inf  # for all that can be seen, without end
         return largest * (1.0 + 1e-6)
 
     def _segment(self, t: Array) -> NDArray[np.intp]:

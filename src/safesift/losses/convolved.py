@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 # samples handled at once: what they need fits into the processor's cache
 _BLOCK = 16_384
+# curvature found beyond this grows like that of an exponential
+_UNBOUNDED = 1e50
 # slopes stay this far inside the range of f', so that their conjugate is attained
 _INSIDE = 1.0 - 8 * EPS
 
@@ -176,11 +178,15 @@ class Convolved:
 
     @cached_property
     def smoothness(self) -> float:
-        """The largest curvature found: on the table, and towards minimum and kinks.
+        """The largest curvature found: on the table, towards minimum and kinks, and between nodes.
 
         At most 1/μ with a quadratic Ω, whatever f: f* + μΩ is then strongly convex.
         """
-        measured = max(branch.largest_curvature() for branch in self._branches)
+        steepness, added = self.graph.steepness, self.term.constant_curvature or 0.0
+        between = steepness / (1.0 + steepness * added) * (1.0 + 1e-6)
+        measured = max(between, *(branch.largest_curvature() for branch in self._branches))
+        if measured > _UNBOUNDED:
+            measured = math.inf
         strong = self.term.strong_convexity
         return min(measured, 1.0 / strong if strong > 0 else math.inf)
 

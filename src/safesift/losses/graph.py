@@ -22,8 +22,9 @@ _N_NODES, _FARTHEST = 6001, 38.0
 # a derivative that jumps by this share of a table's interval between neighbouring floats: a kink
 _JUMP = 0.01
 _MAX_ROUNDS = 12
-# slopes below this share of the largest central one are a tail that underflows, not a minimum
-_UNDERFLOW_SHARE = 1e-60
+# slopes that are below this share of the central ones next to where they vanish are a tail that
+# is lost in rounding, not a minimum
+_LOST_SHARE = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,8 @@ class Graph:
         The usual size of slopes around 0.
     doubt : float
         How far the ends of the minimum may be off, where slopes are interpolated.
+    steepness : float
+        The largest rate found at which slopes grow between kinks.
     """
 
     function: ScalarFunction
@@ -53,6 +56,7 @@ class Graph:
     infimum: float
     central: float
     doubt: float
+    steepness: float
 
     @property
     def level(self) -> float:
@@ -84,6 +88,7 @@ def trace(function: ScalarFunction, what: str) -> Graph:
         raise ValueError(f"{what} must be finite: it is not at z={z[~known & (abs(z) <= 1)][0]:g}.")
     z, y = z[known], y[known]
     _require_convex(z, y, what)
+    _require_consistent(function, z, y, what)
     z, y, kinks = _with_kinks(function, z, y, what)
     function = replace(function, kinks=kinks)
     return _split(function, z, np.maximum.accumulate(y), what)
@@ -102,6 +107,23 @@ def _require_convex(z: Array, y: Array, what: str) -> None:
         raise ValueError(
             f"{what} must be convex, but its derivative falls from {y[at]:.6g} at z={z[at]:.6g} "
             f"to {y[at + 1]:.6g} at z={z[at + 1]:.6g}."
+        )
+
+
+def _require_consistent(function: ScalarFunction, z: Array, y: Array, what: str) -> None:
+    """A convex function rises between its derivatives at two points: y₁Δ ≤ f(z₂) − f(z₁) ≤ y₂Δ."""
+    value = function.value(z)
+    step, rise = np.diff(z), np.diff(value)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = np.maximum(np.abs(y[1:]), np.abs(y[:-1])) * step
+        room = 1e-9 * size + 1e-12 * (np.abs(value[1:]) + np.abs(value[:-1]) + central_slope(z, y))
+        bad = (rise < y[:-1] * step - room) | (rise > y[1:] * step + room)
+    if bad.any():
+        at = int(np.flatnonzero(bad)[np.argmin(np.abs(z[:-1][bad]))])
+        raise ValueError(
+            f"{what} and its derivative do not belong together: it rises by {rise[at]:.6g} from "
+            f"z={z[at]:.6g} to z={z[at + 1]:.6g}, where the derivative goes from {y[at]:.6g} to "
+            f"{y[at + 1]:.6g}."
         )
 
 
@@ -134,20 +156,38 @@ def _with_kinks(
 def _jumps(function: ScalarFunction, z: Array, y: Array) -> tuple[Array, Array, Array, Array]:
     """Neighbouring floats between which the derivative jumps: their z and their y."""
     apart = np.diff(z) > 4 * EPS * np.abs(z[1:])
+    whole = np.diff(y)
+    low, high, y_low, y_high = _steepest(function, z, y, 64)
+    jump = y_high - y_low
+    size = np.maximum(np.abs(y_low), np.abs(y_high))
+    found = (jump > _JUMP * whole) & (jump > 1e-10 * size + 1e-12 * central_slope(z, y))
+    found &= apart
+    # 64 halvings end next to 0 in numbers far below what is meant
+    low, high = (np.where(np.abs(end) < 1e-18, 0.0, end) for end in (low, high))
+    return low[found], high[found], y_low[found], y_high[found]
+
+
+def _steepest(
+    function: ScalarFunction, z: Array, y: Array, halvings: int
+) -> tuple[Array, Array, Array, Array]:
+    """Of every interval the part on which y grows most, halved so often."""
     low, high, y_low, y_high = z[:-1], z[1:], y[:-1], y[1:]
-    whole = y_high - y_low
-    for _ in range(64):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         y_middle = function.slope(middle)
         left = (y_middle - y_low) >= (y_high - y_middle)
         high, y_high = np.where(left, middle, high), np.where(left, y_middle, y_high)
         low, y_low = np.where(left, low, middle), np.where(left, y_low, y_middle)
-    jump = y_high - y_low
-    size = np.maximum(np.abs(y_low), np.abs(y_high))
-    found = (jump > _JUMP * whole) & (jump > 1e-10 * size) & apart
-    # 64 halvings end next to 0 in numbers far below what is meant
-    low, high = (np.where(np.abs(end) < 1e-18, 0.0, end) for end in (low, high))
-    return low[found], high[found], y_low[found], y_high[found]
+    return low, high, y_low, y_high
+
+
+def _steepness(function: ScalarFunction, z: Array, y: Array) -> float:
+    """The largest growth rate of slopes on the steepest thousandth of every interval."""
+    apart = np.diff(z) > 1e-9 * np.maximum(np.abs(z[1:]), 1e-3)
+    low, high, y_low, y_high = _steepest(function, z, y, 10)
+    with np.errstate(all="ignore"):
+        rates = ((y_high - y_low) / (high - low))[apart]
+    return float(np.max(rates[np.isfinite(rates)], initial=0.0))
 
 
 def _split(function: ScalarFunction, z: Array, y: Array, what: str) -> Graph:
@@ -170,7 +210,14 @@ def _split(function: ScalarFunction, z: Array, y: Array, what: str) -> Graph:
     left = (z <= low) & (y <= 0)
     right = (z >= high) & (y >= 0)
     return Graph(
-        function, (z[left], y[left]), (z[right], y[right]), (low, high), infimum, central, doubt
+        function=function,
+        left=(z[left], y[left]),
+        right=(z[right], y[right]),
+        minimum=(low, high),
+        infimum=infimum,
+        central=central,
+        doubt=doubt,
+        steepness=_steepness(function, z, y),
     )
 
 
@@ -203,9 +250,9 @@ def _attained(function: ScalarFunction, edge: float, side: int, central: float) 
     """The edge of the minimisers, or infinity where slopes only became too small for floats."""
     if not math.isfinite(edge):
         return edge
-    outside = np.array([edge + side * 0.05 * max(1.0, abs(edge) * 64 * EPS)])
+    outside = np.array([edge + side * 0.05 * max(1.0, 0.01 * abs(edge))])
     steep = abs(float(function.slope(outside)[0]))
-    return edge if steep > _UNDERFLOW_SHARE * central else -side * math.inf
+    return edge if steep > _LOST_SHARE * central else -side * math.inf
 
 
 def _doubt(function: ScalarFunction, ends: list[float], central: float) -> float:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.interpolant import Interpolant, interpolate
+from safesift.interpolant import Interpolant, NotSmoothError, interpolate
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -20,7 +20,7 @@ _GIVEN, _INTERPOLATED = 1e-13, 1e-11
 
 @dataclass(frozen=True, eq=False)
 class ScalarFunction:
-    """f with its first and second derivative, from an interpolant where they are not given.
+    """f with its first and second derivative, from interpolants where they are not given.
 
     Parameters
     ----------
@@ -49,7 +49,10 @@ class ScalarFunction:
             return _call(self.second_derivative, z)
         if self.derivative is None:
             return self._interpolant.second_derivative(z)
-        return self._interpolant.derivative(z)
+        if self._smooth_derivative is not None:
+            return self._smooth_derivative.derivative(z)
+        step = 1e-6 * np.maximum(np.abs(z), 1.0)
+        return (self.slope(z + step) - self.slope(z - step)) / (2.0 * step)
 
     def slope_and_rate(self, z: Array) -> tuple[Array, Array]:
         """f' and a rough f'', good enough for a Newton step."""
@@ -68,10 +71,15 @@ class ScalarFunction:
 
     @cached_property
     def _interpolant(self) -> Interpolant:
-        """Of the derivative if there is one, else of the function."""
-        if self.derivative is None:
-            return interpolate(self.function, self.kinks)
-        return interpolate(self.derivative, self.kinks)
+        return interpolate(self.function, self.kinks)
+
+    @cached_property
+    def _smooth_derivative(self) -> Interpolant | None:
+        """The derivative's interpolant; None where it has corners, as a squared hinge has."""
+        try:
+            return interpolate(self.derivative, self.kinks)
+        except NotSmoothError:
+            return None
 
 
 def _call(function: Function, z: Array) -> Array:
