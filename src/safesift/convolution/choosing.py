@@ -45,9 +45,8 @@ def mu_max(
     """The smallest μ for which ν* = 0 is optimal: from it on, no sample has any influence.
 
     With R(0) = 0 the least of R this does not depend on penalty and alpha: ν = 0 is optimal
-    exactly if some constant model (the constant 0 without an intercept) lies in the flat interval
-    of every sample. For the squared loss with "l1" that is max|y|, with an intercept half the
-    range of y; for hinges it is where the margin 0 becomes flat.
+    exactly if some constant model (0 without an intercept) lies in the flat interval of every
+    sample. For the squared loss with "l1" that is max|y|, with an intercept half the range of y.
 
     Parameters
     ----------

@@ -85,8 +85,9 @@ class Branch:
         low, high = self.y[at], self.y[at + 1]
         outside = t < self.t[0] if self.side < 0 else t > self.t[-1]
         y = self.function.slope(z)
-        with np.errstate(invalid="ignore"):
-            y = np.where(outside, np.where(np.isnan(y), 0.0, y), np.clip(y, low, high))
+        # beyond the reach of an interpolant slopes are those of the end of the table
+        y = np.where(np.isnan(y), high if self.side < 0 else low, y)
+        y = np.where(outside, y, np.clip(y, low, high))
         kinked = self.vertical[at] & ~outside
         if kinked.any():
             y[kinked] = self._slope_at_kink(t[kinked], at[kinked])
