@@ -89,6 +89,8 @@ def newton(problem: Problem) -> Optimum:
         if size == 0.0:
             break
         x = x - size * step
+        if size * np.linalg.norm(step) <= 1e-16 * np.linalg.norm(x):
+            break
     residual = np.linalg.norm(gradient(x))
     if residual > 1e-9 * max(1.0, alpha * np.linalg.norm(x)):
         raise NotSolvedError
