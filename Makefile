@@ -17,6 +17,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/screening_cost.py
+	$(BIN)/python benchmarks/convolution_cost.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws

@@ -21,17 +21,37 @@ _LAZY = {
     "RangeResult": "safesift.ranges",
     "solve_and_repair": "safesift.repair",
     "RegionError": "safesift.regions",
+    "CustomOmega": "safesift.omegas",
+    "Omega": "safesift.omegas",
+    "SetDistance": "safesift.convolution",
+    "infimum_convolution": "safesift.convolution",
+    "make_safe": "safesift.convolution",
+    "mu_for_fraction": "safesift.convolution",
+    "mu_max": "safesift.convolution",
+    "objective_bounds": "safesift.convolution",
+    "plot_losses": "safesift.plotting",
+    "pointwise_bound": "safesift.convolution",
 }
 _MODULES = ("losses", "penalties", "regions")
 
 __all__ = [
+    "CustomOmega",
     "IntervalRegressor",
+    "Omega",
     "RangeResult",
     "RegionError",
     "ScreeningResult",
+    "SetDistance",
     "__version__",
+    "infimum_convolution",
     "losses",
+    "make_safe",
+    "mu_for_fraction",
+    "mu_max",
+    "objective_bounds",
     "penalties",
+    "plot_losses",
+    "pointwise_bound",
     "regions",
     "screen",
     "screen_range",
@@ -40,7 +60,18 @@ __all__ = [
 
 if TYPE_CHECKING:
     from safesift import losses, penalties, regions
+    from safesift.convolution import (
+        SetDistance,
+        infimum_convolution,
+        make_safe,
+        mu_for_fraction,
+        mu_max,
+        objective_bounds,
+        pointwise_bound,
+    )
     from safesift.estimators.interval import IntervalRegressor
+    from safesift.omegas import CustomOmega, Omega
+    from safesift.plotting import plot_losses
     from safesift.ranges import RangeResult, screen_range
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair

@@ -60,7 +60,7 @@ class Dual:
         terms = self._conjugates(nu)
         if np.isposinf(terms).any():
             return -math.inf
-        room = problem.design.sum_error + 16 * EPS
+        room = problem.design.sum_error + 16 * EPS + problem.loss.precision
         sizes = problem.loss.conjugate_size(nu, problem.y)
         conjugates = total(problem.shares, terms) + room * total(problem.shares, sizes)
         error = self._rounding(ray)

@@ -234,21 +234,21 @@ class Problem:
         )
 
     def rounding(self, at: Evaluation) -> Rounding:
-        """Bounds on the rounding error of an evaluation (standard model of arithmetic)."""
+        """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
         design, norms = self.design, self.design.row_norms
         coef, _ = self.split(at.point)
         with np.errstate(over="ignore", invalid="ignore"):
             pred_error = self.prediction_error(at)
             load = total(self.shares, np.abs(at.nu) * norms)
-            losses = total(self.shares, self.loss.value(at.pred, self.y))
+            losses = total(self.shares, self.loss.value_size(at.pred, self.y))
             penalty = _scaled(self.alpha, self.penalty.value(coef))
             size = norm(at.point)
             value = (
-                (design.sum_error + 16 * EPS) * losses
+                (design.sum_error + 16 * EPS + self.loss.precision) * losses
                 + self._loss_change(at.nu, pred_error)
                 + design.n_columns * EPS * penalty
             )
-            gradient = design.sum_error * load + 8 * EPS * (
+            gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
                 norm(at.subgradient) + norm(at.loss_gradient) + self.alpha * size
             )
             if self.folded is not None:
@@ -262,7 +262,9 @@ class Problem:
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        return prediction_error(self.design, at.point, at.pred, target_size(self.loss, self.y))
+        sizes = target_size(self.loss, self.y)
+        rounding = prediction_error(self.design, at.point, at.pred, sizes)
+        return rounding + self.loss.precision * (np.abs(at.pred) + sizes + 1.0)
 
     def smooth_gradient(self, at: Evaluation) -> Array:
         """The gradient of everything but the penalty."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from safesift.design import as_design
 from safesift.intervals import as_intervals
-from safesift.losses import LOSSES, Loss
+from safesift.losses import LOSSES, Loss, Scaled
 from safesift.penalties import PENALTIES, Penalty
 from safesift.problem import Problem
 from safesift.registry import resolve
@@ -201,9 +201,12 @@ def _is_missing(label: Any) -> bool:
 
 
 def _check_per_sample(loss: Loss, n_samples: int) -> None:
+    if isinstance(loss, Scaled):
+        return _check_per_sample(loss.loss, n_samples)
     epsilon = getattr(loss, "epsilon", 0.0)
     if np.ndim(epsilon) == 1 and len(epsilon) != n_samples:
         raise ValueError(
             f"loss: epsilon has {len(epsilon)} entries but X has {n_samples} rows: pass one "
             "number, or one per sample."
         )
+    return None

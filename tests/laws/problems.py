@@ -18,6 +18,7 @@ from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem import Problem
 from safesift.validation import make_problem
+from tests.laws.safe_losses import SAFE_LOSSES
 
 FAMILIES = ("random", "duplicates", "collinear", "tight", "kink", "offset")
 
@@ -80,7 +81,13 @@ def arrays(recipe: Recipe):
     return (sparse.csr_array(X) if recipe.sparse else X), y, arguments
 
 
+def task_of(name: str) -> str:
+    return (SAFE_LOSSES | LOSSES)[name].task
+
+
 def make_loss(name: str, rng: np.random.Generator, n: int) -> losses.Loss:
+    if name in SAFE_LOSSES:
+        return SAFE_LOSSES[name].make(rng)
     if name == "safe_logistic":
         return losses.SafeLogistic(mu=float(rng.choice([0.0, 0.5, rng.uniform(0, 2)])))
     if name == "huber":
@@ -119,7 +126,7 @@ def _matrix(recipe: Recipe, rng: np.random.Generator, n: int, p: int) -> np.ndar
 def _targets(recipe: Recipe, rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
     n, p = X.shape
     signal = X @ rng.normal(size=p) + 0.3 * rng.normal(size=n)
-    if LOSSES[recipe.loss].task == "classification":
+    if task_of(recipe.loss) == "classification":
         y = np.where(signal > np.median(signal), 1.0, -1.0)
         y[rng.permutation(n)[:2]] = [-1.0, 1.0]
         return y
@@ -146,7 +153,7 @@ def intervals(rng: np.random.Generator, signal: np.ndarray) -> np.ndarray:
 
 def _weights(recipe: Recipe, rng: np.random.Generator, y: np.ndarray) -> np.ndarray:
     weights = rng.choice([0.0, 0.5, 1.0, 2.0, 7.0], size=len(y))
-    for label in np.unique(y) if LOSSES[recipe.loss].task == "classification" else [y[0]]:
+    for label in np.unique(y) if task_of(recipe.loss) == "classification" else [y[0]]:
         weights[np.flatnonzero(y == label)[0]] = 1.0
     return weights
 

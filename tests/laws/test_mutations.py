@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 from safesift import duality, regions
+from safesift.losses.base import Piece
+from safesift.losses.branch import DualTerm
+from safesift.losses.convolved import Convolved
+from safesift.losses.numeric import _Numeric
 from safesift.problem import Problem
 from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
 from tests.laws import laws
@@ -159,3 +163,48 @@ def test_reduced_problem_with_its_own_divisor(monkeypatch):
 
     monkeypatch.setattr(Problem, "restrict", renormalised)
     assert fails(laws.law_reduced_solution_is_optimal, recipes)
+
+
+# --- numeric losses -----------------------------------------------------------------------------
+
+
+def test_mu_doubled_in_the_flat_interval(monkeypatch):
+    recipes = some(20, loss="numeric_squared")
+    assert not fails(laws.law_decided_rows_are_on_their_piece, recipes)
+    monkeypatch.setattr(
+        _Numeric,
+        "_pieces",
+        lambda self: [Piece(*(2 * end for end in self.phi.flat))],
+    )
+    assert fails(laws.law_reduced_solution_is_optimal, recipes)
+
+
+def test_conjugate_without_omega(monkeypatch):
+    """f* in place of f* + μΩ: dual values are too large."""
+    recipes = some(10, loss="numeric_pseudo_huber")
+    assert not fails(laws.law_gap_bounds_suboptimality, recipes)
+    monkeypatch.setattr(DualTerm, "value", lambda self, u: 0.0 * u)
+    assert fails(laws.law_gap_bounds_suboptimality, recipes)
+
+
+@pytest.mark.parametrize("region", [regions.GapBall(), regions.GradientBall()], ids=repr)
+def test_numeric_error_not_added(monkeypatch, region):
+    """A loss with errors as large as it claims is safe; one that claims none is not."""
+    size = 1e-3
+    value, slope, conjugate = Convolved.value, Convolved.slope, Convolved.conjugate
+    monkeypatch.setattr(
+        Convolved, "value", lambda self, t: value(self, t) * (1 - 0.9 * size * np.sin(1e4 * t) ** 2)
+    )
+    monkeypatch.setattr(
+        Convolved, "slope", lambda self, t: slope(self, t) * (1 + 0.9 * size * np.sin(1e4 * t))
+    )
+    monkeypatch.setattr(
+        Convolved,
+        "conjugate",
+        lambda self, u: conjugate(self, u) - 0.9 * size * self.conjugate_size(u),
+    )
+    recipes = some(30, loss="numeric_squared", penalty="elastic_net")
+    monkeypatch.setattr(_Numeric, "precision", size)
+    assert not fails(laws.law_region_contains_optimum, recipes, region)
+    monkeypatch.setattr(_Numeric, "precision", 0.0)
+    assert fails(laws.law_region_contains_optimum, recipes, region)

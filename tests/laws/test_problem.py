@@ -59,7 +59,7 @@ def balanced(problem: Problem, nu: np.ndarray) -> np.ndarray:
     up, down = mass[mass > 0].sum(), -mass[mass < 0].sum()
     if up == 0 or down == 0:
         return np.zeros_like(nu)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # of next to nothing, more is wanted than there is
         return nu * np.where(nu > 0, min(down / up, 1.0), min(up / down, 1.0))
 
 

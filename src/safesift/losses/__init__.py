@@ -27,6 +27,8 @@ from safesift.losses.interval import (
     SmoothedInterval,
     SquaredInterval,
 )
+from safesift.losses.margin import AbsoluteMargin, Scaled, SquaredMargin
+from safesift.losses.numeric import NumericMargin, NumericResidual, from_function
 from safesift.losses.regression import (
     EpsilonInsensitive,
     Huber,
@@ -38,6 +40,7 @@ from safesift.losses.regression import (
 __all__ = [
     "LOSSES",
     "AbsoluteInterval",
+    "AbsoluteMargin",
     "EpsilonInsensitive",
     "Hinge",
     "Huber",
@@ -45,9 +48,12 @@ __all__ = [
     "Logistic",
     "Loss",
     "MarginLoss",
+    "NumericMargin",
+    "NumericResidual",
     "Piece",
     "ResidualLoss",
     "SafeLogistic",
+    "Scaled",
     "SmoothedEpsilonInsensitive",
     "SmoothedHinge",
     "SmoothedInterval",
@@ -55,6 +61,8 @@ __all__ = [
     "SquaredEpsilonInsensitive",
     "SquaredHinge",
     "SquaredInterval",
+    "SquaredMargin",
+    "from_function",
 ]
 
 LOSSES: dict[str, type[Loss]] = {

@@ -169,9 +169,11 @@ def _edit_gradient(
     loss, norms = problem.loss, design.row_norms
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
-    pred_error = norms * known_to + prediction_error(design, coef, pred, target_size(loss, y))
+    sizes = target_size(loss, y)
+    pred_error = norms * known_to + prediction_error(design, coef, pred, sizes)
+    pred_error += loss.precision * (np.abs(pred) + sizes + 1.0)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
         nu_error = np.fmin(loss.smoothness * pred_error, high - low)
-    error = float(weights @ (norms * (nu_error + design.sum_error * np.abs(nu))))
+    error = float(weights @ (norms * (nu_error + (design.sum_error + loss.precision) * np.abs(nu))))
     return float(weights.sum()), design.rmatvec(weights * nu), error

@@ -1,0 +1,162 @@
+"""Losses of the margin that hinges are made from, and multiples of any loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
+from safesift.losses.numeric import numeric_version
+from safesift.omegas import Quadratic
+from safesift.parameters import require_positive
+
+
+@dataclass(frozen=True)
+class AbsoluteMargin(MarginLoss):
+    """φ(m) = |1 − m|: least absolute deviations from the label. Flat nowhere."""
+
+    smoothness = INF
+    lipschitz = 1.0
+    _dual_interval = (-1.0, 1.0)
+
+    def _phi(self, margin: Array) -> Array:
+        return np.abs(margin - 1.0)
+
+    def _dphi(self, margin: Array) -> Array:
+        return np.sign(margin - 1.0)
+
+    def _ddphi(self, margin: Array) -> Array:
+        return np.zeros_like(margin)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.zeros_like(lower)
+
+    def _conjugate(self, u: Array) -> Array:
+        return np.where(np.abs(u) <= 1.0, u, INF)
+
+    def _pieces(self) -> list[Piece]:
+        return [
+            Piece(-INF, 1.0, linear=-1.0, constant=1.0),
+            Piece(1.0, INF, linear=1.0, constant=-1.0),
+        ]
+
+    def smoothed(self, width: float) -> Loss:
+        return numeric_version(self).convolved(Quadratic(), width)
+
+
+@dataclass(frozen=True)
+class SquaredMargin(MarginLoss):
+    """φ(m) = ½(1 − m)²: least squares on the labels. One quadratic piece, flat nowhere."""
+
+    smoothness = 1.0
+    lipschitz = INF
+    _dual_interval = (-INF, INF)
+
+    def _phi(self, margin: Array) -> Array:
+        return 0.5 * (1.0 - margin) ** 2
+
+    def _dphi(self, margin: Array) -> Array:
+        return margin - 1.0
+
+    def _ddphi(self, margin: Array) -> Array:
+        return np.ones_like(margin)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.ones_like(lower)
+
+    def _conjugate(self, u: Array) -> Array:
+        return u * (1.0 + 0.5 * u)
+
+    def _pieces(self) -> list[Piece]:
+        return [Piece(-INF, INF, quadratic=1.0, linear=-1.0, constant=0.5)]
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled(Loss):
+    """factor·f for another loss f, with conjugate factor·f*(ν/factor).
+
+    Parameters
+    ----------
+    loss : Loss
+    factor : float
+        Positive.
+    """
+
+    loss: Loss
+    factor: float
+
+    def __post_init__(self) -> None:
+        require_positive("factor", self.factor)
+
+    @property
+    def task(self) -> str:  # type: ignore[override]
+        return self.loss.task
+
+    @property
+    def quadratic_rays(self) -> bool:  # type: ignore[override]
+        return self.loss.quadratic_rays
+
+    @property
+    def precision(self) -> float:  # type: ignore[override]
+        return self.loss.precision
+
+    @property
+    def smoothness(self) -> float:
+        return self.factor * self.loss.smoothness
+
+    @property
+    def lipschitz(self) -> float:
+        return self.factor * self.loss.lipschitz
+
+    def value(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.value(pred, y)
+
+    def value_size(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.value_size(pred, y)
+
+    def slope(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.slope(pred, y)
+
+    def curvature(self, pred: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.curvature(pred, y)
+
+    def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.curvature_floor(lower, upper, y)
+
+    def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.conjugate(self._unscaled(nu, y), y)
+
+    def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        return self.factor * self.loss.conjugate_size(self._unscaled(nu, y), y)
+
+    def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
+        lower, upper = self.loss.dual_interval(y)
+        return self.factor * lower, self.factor * upper
+
+    def pieces(self, y: ArrayLike) -> list[Piece]:
+        return [
+            replace(
+                piece,
+                quadratic=self.factor * np.asarray(piece.quadratic),
+                linear=self.factor * np.asarray(piece.linear),
+                constant=self.factor * np.asarray(piece.constant),
+            )
+            for piece in self.loss.pieces(y)
+        ]
+
+    def smoothed(self, width: float) -> Loss:
+        return replace(self, loss=self.loss.smoothed(width / self.factor))
+
+    def take(self, rows: slice | NDArray) -> Loss:
+        part = self.loss.take(rows)
+        return self if part is self.loss else replace(self, loss=part)
+
+    def _unscaled(self, nu: ArrayLike, y: ArrayLike) -> Array:
+        """ν/factor; a ν in the scaled domain must not leave the domain of f* by rounding."""
+        nu = np.asarray(nu, dtype=np.float64)
+        lower, upper = self.loss.dual_interval(y)
+        inside = (nu >= self.factor * lower) & (nu <= self.factor * upper)
+        plain = nu / self.factor
+        return np.where(inside, np.clip(plain, lower, upper), plain)

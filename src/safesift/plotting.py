@@ -1,0 +1,112 @@
+"""Pictures of losses and of the choice of μ; matplotlib is only imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from safesift.convolution.safe import flat_interval
+from safesift.losses import Loss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from safesift.convolution.choosing import MuChoice
+
+_COLORS = ("#333333", "#4477aa", "#dd7733", "#228833", "#aa3377", "#66ccee", "#ccbb44")
+_DROPPABLE, _SCORE = "#4477aa", "#dd7733"
+
+
+def plot_losses(
+    losses: Sequence[Loss] | Mapping[str, Loss],
+    axes: Axes | None = None,
+    *,
+    limits: tuple[float, float] = (-3.0, 3.0),
+) -> Axes:
+    """Draw losses against the margin (classification) or the residual (regression).
+
+    The flat region of each is a bar below the curves.
+
+    Parameters
+    ----------
+    losses : sequence of Loss, or mapping of label to Loss
+        All of one task.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    limits : (float, float), default=(-3, 3)
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    labelled = losses if isinstance(losses, Mapping) else {repr(loss): loss for loss in losses}
+    tasks = {loss.task for loss in labelled.values()}
+    if len(tasks) != 1:
+        raise ValueError(
+            "losses must hold at least one loss, all for classification or all for regression: "
+            "draw the others on axes of their own."
+        )
+    axes = _axes(axes)
+    classification = tasks == {"classification"}
+    t = np.linspace(*limits, 1201)
+    for k, (label, loss) in enumerate(labelled.items()):
+        color = _COLORS[k % len(_COLORS)]
+        values = loss.value(t, np.full_like(t, 1.0 if classification else 0.0))
+        axes.plot(t, values, color=color, lw=2, label=label)
+    axes.set_xlim(*limits)
+    _mark_flat_regions(axes, list(labelled.values()), limits)
+    axes.set_xlabel("margin  y · prediction" if classification else "residual  prediction − y")
+    axes.set_ylabel("loss")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _mark_flat_regions(axes: Axes, losses: list[Loss], limits: tuple[float, float]) -> None:
+    top, lane = axes.get_ylim()[1], 0
+    for k, loss in enumerate(losses):
+        flat = flat_interval(loss)
+        if flat is not None:
+            lane += 1
+            height = -0.035 * lane * top
+            color = _COLORS[k % len(_COLORS)]
+            ends = np.clip(flat, *limits)
+            axes.plot(ends, [height, height], color=color, lw=4, solid_capstyle="butt")
+    axes.axhline(0.0, color="#cccccc", lw=0.8, zorder=0)
+    axes.set_ylim(-0.035 * (lane + 1) * top, top)
+
+
+def plot_choice(choice: MuChoice, axes: Axes | None = None) -> Axes:
+    """Draw the droppable share and the score of every trial against μ."""
+    axes = _axes(axes)
+    mu = [trial.mu for trial in choice.trials]
+    axes.plot(mu, [100 * trial.fraction for trial in choice.trials], "o-", ms=4, color=_DROPPABLE)
+    axes.plot(mu, [100 * trial.certified for trial in choice.trials], "--", color=_DROPPABLE)
+    axes.axvline(choice.mu, color="#999999", lw=1, ls=":")
+    axes.plot([choice.mu], [100 * choice.fraction], "o", ms=10, mfc="none", color=_DROPPABLE)
+    axes.set_xlabel("μ")
+    axes.set_ylabel("% of samples: droppable (line), proved (dashed)", color=_DROPPABLE)
+    axes.set_ylim(-3, 103)
+    score = axes.twinx()
+    name = "training accuracy" if choice.loss.task == "classification" else "training R²"
+    score.plot(mu, [trial.score for trial in choice.trials], "s-", ms=4, color=_SCORE)
+    score.axhline(choice.original_score, color=_SCORE, lw=1, ls=":")
+    score.set_ylabel(f"{name} (dotted: original loss)", color=_SCORE)
+    axes.set_title(
+        f"μ = {choice.mu:.3g}: {100 * choice.fraction:.0f} % of the samples droppable", loc="left"
+    )
+    for each in (axes, score):
+        each.spines["top"].set_visible(False)
+    return axes
+
+
+def _axes(axes: Axes | None) -> Axes:
+    if axes is not None:
+        return axes
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'safesift[plot]'.") from None
+    return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
