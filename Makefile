@@ -17,10 +17,12 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/screening_cost.py
+	$(BIN)/python benchmarks/curvature_power.py
 	$(BIN)/python benchmarks/convolution_cost.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
+	$(BIN)/python -m tests.soak
 
 clean:
 	rm -rf $(VENV) build dist

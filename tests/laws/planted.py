@@ -101,7 +101,12 @@ def _dyadic_loss(name, rng, n):
 def _targets(rng, loss, pred):
     if loss.task == "classification":
         return rng.choice([-1.0, 1.0], size=len(pred))
-    return pred + _eighths(rng, len(pred), 16)
+    target = pred + _eighths(rng, len(pred), 16)
+    if loss.task == "interval":
+        half = rng.choice([0.0, 0.125, 1.0], len(pred))
+        ends = np.column_stack([target - half, target + half])
+        return np.where(rng.random((len(pred), 2)) < [0.2, 0.0], [-np.inf, np.inf], ends)
+    return target
 
 
 def _at_the_edge(rng, loss, pred, y, family):
@@ -109,6 +114,11 @@ def _at_the_edge(rng, loss, pred, y, family):
     if family not in ("kink", "close"):
         return y, loss
     off = 2.0**-30 * rng.choice([-1.0, 1.0], len(pred)) if family == "close" else 0.0 * pred
+    if loss.task == "interval":
+        kept = (rng.random(len(pred)) < 0.3)[:, None]
+        side = rng.choice([-1.0, 1.0], len(pred))
+        ends = np.sort(np.column_stack([pred + off, pred + off + side]), axis=1)
+        return np.where(kept, y, ends), loss
     if loss.task == "regression":
         edge = getattr(loss, "delta", getattr(loss, "epsilon", 0.0))
         edged = pred + edge * rng.choice([-1.0, 1.0], len(pred)) + off
@@ -165,4 +175,6 @@ def rough_center(planted: Planted, seed: int) -> np.ndarray:
     point = planted.optimum + size * rng.normal(size=len(planted.optimum))
     kept = rng.random(len(point)) < 0.6
     point[kept & (planted.optimum == 0)] = 0.0
+    if rng.random() < 0.2:  # and with a wrong one
+        point[rng.integers(0, planted.problem.design.n_features)] = 0.0
     return planted.problem.feasible(point)

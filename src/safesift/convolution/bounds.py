@@ -17,7 +17,7 @@ from safesift.omegas import Omega
 from safesift.parameters import require_non_negative
 from safesift.penalties import Penalty
 from safesift.problem import Evaluation, Problem
-from safesift.solvers.first_order import short_run
+from safesift.solvers.choice import solve
 from safesift.validation import check_point, make_problem
 
 Array = NDArray[np.float64]
@@ -120,7 +120,7 @@ def objective_bounds(
         sample_weight=sample_weight,
     ).problem  # fmt: skip
     if coef is None:
-        at = short_run(problem, max_passes=500)
+        at = solve(problem, tol=1e-8)
     else:
         at = problem.evaluate(problem.feasible(check_point(problem, coef, intercept)))
     return bounds_at(problem, loss, omega, mu, at)

@@ -20,7 +20,7 @@ from safesift.problem import Evaluation, Problem
 from safesift.regions import Auto
 from safesift.regions.intercept import UnboundedInterceptError
 from safesift.screening import decide
-from safesift.solvers.first_order import short_run
+from safesift.solvers.choice import solve
 from safesift.validation import make_problem
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 # trials before bisection, as shares of mu_max; a hair beyond it everything is droppable
 _GRID = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.001)
-_MAX_BISECTIONS, _MAX_PASSES = 12, 300
+_MAX_BISECTIONS = 12
 
 
 def mu_max(
@@ -227,11 +227,11 @@ def mu_for_fraction(
     search = _Search(problem, omega)
     best = search.run(float(fraction), tol)
     chosen = replace(problem, loss=infimum_convolution(loss, omega, best.mu))
-    at = short_run(chosen, _MAX_PASSES)
+    at = solve(chosen)
     return MuChoice(
         best=best,
         loss=chosen.loss,
-        original_score=_score(problem, short_run(problem, _MAX_PASSES)),
+        original_score=_score(problem, solve(problem)),
         objective=bounds_at(chosen, loss, omega, best.mu, at) if omega.is_norm else None,
         trials=tuple(sorted(search.trials, key=lambda trial: trial.mu)),
     )
@@ -262,7 +262,7 @@ class _Search:
     def _try(self, mu: float) -> Trial:
         loss = infimum_convolution(self._problem.loss, self._omega, mu)
         problem = replace(self._problem, loss=loss)
-        at = short_run(problem, _MAX_PASSES)
+        at = solve(problem)
         counted = problem.weights > 0
         trial = Trial(
             mu=mu,

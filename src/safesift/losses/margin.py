@@ -99,6 +99,10 @@ class Scaled(Loss):
         return self.loss.quadratic_rays
 
     @property
+    def unimodal_curvature(self) -> bool:  # type: ignore[override]
+        return self.loss.unimodal_curvature
+
+    @property
     def precision(self) -> float:  # type: ignore[override]
         return self.loss.precision
 
