@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from safesift import regions
-from tests.laws import laws, planted
+from tests.laws import planted, planted_laws
 
 CHUNK = 200
 REGIONS = (
@@ -55,9 +55,9 @@ def run_chunk(seed: int, chunk: int) -> list[str]:
         try:
             if region is None:
                 below, above = rng.random(2)
-                laws.law_planted_optimum_in_a_range(*setting, below=below, above=above)
+                planted_laws.law_planted_optimum_in_a_range(*setting, below=below, above=above)
             else:
-                laws.law_planted_optimum(*setting, region=region)
+                planted_laws.law_planted_optimum(*setting, region=region)
         except Exception:
             wrong.append(f"{setting} {region!r}\n{traceback.format_exc(limit=-2)}")
     return wrong

@@ -15,14 +15,10 @@ import safesift as ss
 from safesift import regions
 from safesift.design import DenseDesign
 from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds, Region, TestSet
-from safesift.regions.center import Center
+from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Tested
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, Hull
-from safesift.regions.intercept import UnboundedInterceptError
 from safesift.regions.shape import Shape
-from safesift.screening import Decisions, ScreeningResult, decide
-from tests.laws.planted import Planted, plant, rough_center
 from tests.laws.problems import Recipe, arrays, build, rough_point
 from tests.laws.reference import (
     Optimum,
@@ -297,95 +293,3 @@ def law_permutation_and_storage(recipe: Recipe) -> None:
         scale = 1.0 + np.abs(plain.lower[rows])
         np.testing.assert_allclose(other.lower / scale, plain.lower[rows] / scale, atol=1e-5)
         np.testing.assert_allclose(other.upper / scale, plain.upper[rows] / scale, atol=1e-5)
-
-
-# --- planted optima -----------------------------------------------------------------------------
-
-
-def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningResult:
-    problem = planted.problem
-    at = problem.evaluate(rough_center(planted, seed))
-    region.validate(problem)
-    test_set = region.build(problem, at)
-    bounds = test_set.bounds(problem.design)
-    return ScreeningResult(problem, at, test_set, bounds, decide(problem, bounds, "always"))
-
-
-def assert_planted(planted: Planted, bounds: Bounds, decisions: Decisions) -> None:
-    """Bounds contain the planted predictions, and decided samples are strictly on their piece."""
-    t, room = planted.predictions, planted.room * (1.0 + np.abs(planted.predictions))
-    assert (bounds.lower <= t + room).all() and (bounds.upper >= t - room).all(), float(
-        np.max(np.maximum(bounds.lower - t, t - bounds.upper))
-    )
-    decided = ~decisions.undecided
-    assert (t + room > decisions.lower)[decided].all()
-    assert (t - room < decisions.upper)[decided].all()
-
-
-def law_planted_optimum(
-    seed: int, loss: str, penalty: str, family: str, intercept: bool, region: Region
-) -> None:
-    """A region contains a planted optimum, with no room for error."""
-    planted = plant(seed, loss, penalty, family, intercept)
-    try:
-        result = planted_screening(planted, seed, region)
-    except UnboundedInterceptError:
-        return  # there is no region at all, and a user is told so
-    assert_planted(planted, result.bounds, result.decisions)
-
-
-def law_planted_optimum_in_a_range(
-    seed: int, loss: str, penalty: str, family: str, intercept: bool, below: float, above: float
-) -> None:
-    """The region of a range of alphas contains the optimum for each of them."""
-    planted = plant(seed, loss, penalty, family, intercept)
-    ends = planted.problem.alpha * 2.0**-below, planted.problem.alpha * 2.0**above
-    middle = replace(planted.problem, alpha=float(np.sqrt(ends[0] * ends[1])))
-    at = middle.evaluate(rough_center(planted, seed))
-    test_set = regions.Curvature().build_for(Center(middle, at, ends))
-    bounds = test_set.bounds(middle.design)
-    assert_planted(planted, bounds, decide(middle, bounds, "always"))
-
-
-def law_secant_bounds(seed: int, loss: str, penalty: str, family: str, intercept: bool) -> None:
-    """Every secant from near the prediction into the interval lies between its bounds."""
-    planted = plant(seed, loss, penalty, family, intercept)
-    problem, pred = planted.problem, planted.predictions
-    rng = np.random.default_rng([seed, 79])
-    n = len(pred)
-    error = rng.choice([0.0, 2.0**-20], n)
-    middle = pred + rng.choice([0.0, 0.125, 1.0], n) * rng.normal(size=n)
-    width = rng.choice([0.0, 2.0**-30, 0.5, 3.0], n)
-    lower, upper = middle - width, middle + width
-    floor, ceiling = problem.loss.secant_bounds(pred, error, lower, upper, problem.y)
-    assert (floor <= ceiling * (1 + 1e-12) + 1e-300).all()
-    for _ in range(20):
-        s = pred + error * rng.uniform(-1, 1, n)
-        t = rng.uniform(lower, upper)
-        rise = np.abs(problem.loss.slope(t, problem.y) - problem.loss.slope(s, problem.y))
-        run = np.abs(t - s)
-        noise = 1e-14 * (1.0 + np.abs(problem.y) + np.abs(t) + np.abs(s)) * problem.loss.smoothness
-        assert (rise >= floor * run - noise).all()
-        assert (rise <= ceiling * run + noise).all()
-
-
-def law_zero_features(seed: int, loss: str, penalty: str) -> None:
-    """A feature that an optimum uses is never certified to be zero."""
-    planted = plant(seed, loss, penalty, "plain", False)
-    result = planted_screening(planted, seed, regions.Curvature())
-    assert not (result.zero_coef & (planted.optimum != 0)).any()
-
-
-def planted_share_decided(
-    seed: int, loss: str, penalty: str, intercept: bool, region: Region
-) -> float:
-    planted = plant(seed, loss, penalty, "plain", intercept)
-    result = planted_screening(planted, seed, region)
-    counted = planted.problem.weights > 0
-    # without a quadratic piece only the flat one decides
-    decidable = (
-        counted
-        if planted.problem.loss.quadratic_rays
-        else counted & (planted.problem.loss.slope(planted.predictions, planted.problem.y) == 0)
-    )
-    return float((~result.undecided)[decidable].mean()) if decidable.any() else 1.0

@@ -133,7 +133,7 @@ def _targets(recipe: Recipe, rng: np.random.Generator, X: np.ndarray) -> np.ndar
     if recipe.family == "kink":
         signal = np.round(signal)
     signal = signal + (100.0 if recipe.family == "offset" else 0.0)
-    if LOSSES[recipe.loss].task != "interval":
+    if task_of(recipe.loss) != "interval":
         return signal
     y = intervals(rng, signal)
     if recipe.intercept:

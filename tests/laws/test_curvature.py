@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from safesift import regions
 from safesift.regions.base import Region
-from tests.laws import laws, planted
+from tests.laws import planted, planted_laws
 from tests.laws.strategies import examples
 
 Curvature = regions.Curvature
@@ -36,19 +36,19 @@ REGIONS = [
 @given(setting=settings_drawn)
 @pytest.mark.parametrize("region", REGIONS, ids=repr)
 def test_regions_contain_the_planted_optimum(region: Region, setting):
-    laws.law_planted_optimum(*setting, region=region)
+    planted_laws.law_planted_optimum(*setting, region=region)
 
 
 @examples(3)
 @given(setting=settings_drawn, below=st.floats(0, 1), above=st.floats(0, 1))
 def test_ranges_of_alpha_contain_the_planted_optimum(setting, below, above):
-    laws.law_planted_optimum_in_a_range(*setting, below=below, above=above)
+    planted_laws.law_planted_optimum_in_a_range(*setting, below=below, above=above)
 
 
 @examples(3)
 @given(setting=settings_drawn)
 def test_secants_are_between_their_bounds(setting):
-    laws.law_secant_bounds(*setting)
+    planted_laws.law_secant_bounds(*setting)
 
 
 @examples(2)
@@ -56,7 +56,7 @@ def test_secants_are_between_their_bounds(setting):
     seed=seeds, loss=st.sampled_from(planted.CURVED), penalty=st.sampled_from(["l1", "elastic_net"])
 )
 def test_features_of_an_optimum_are_never_certified_zero(seed, loss, penalty):
-    laws.law_zero_features(seed, loss, penalty)
+    planted_laws.law_zero_features(seed, loss, penalty)
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic", "squared_epsilon_insensitive"])
@@ -65,7 +65,7 @@ def test_features_of_an_optimum_are_never_certified_zero(seed, loss, penalty):
 def test_decides_where_the_gap_ball_sees_nothing(loss, penalty, intercept):
     """Not only sound: from a rough centre most samples are decided."""
     decided = np.mean([
-        laws.planted_share_decided(seed, loss, penalty, intercept, Curvature())
+        planted_laws.planted_share_decided(seed, loss, penalty, intercept, Curvature())
         for seed in range(30)
     ])  # fmt: skip
     assert decided > 0.35, decided

@@ -15,7 +15,7 @@ from safesift.regions import center, curvature, features, nystrom, self_consiste
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import whiten
-from tests.laws import laws, planted
+from tests.laws import planted, planted_laws
 
 CURVED = ("squared_hinge", "safe_logistic", "squared_epsilon_insensitive", "logistic", "huber")
 
@@ -30,7 +30,7 @@ def settings(n, losses=CURVED, penalties=("l2",), intercepts=(False,)):
     ]
 
 
-def broken(drawn, law=laws.law_planted_optimum, **arguments) -> bool:
+def broken(drawn, law=planted_laws.law_planted_optimum, **arguments) -> bool:
     """Whether the law fails in one of the settings."""
     for setting in drawn:
         try:
@@ -124,7 +124,7 @@ def test_n_in_place_of_total_weight(monkeypatch):
     wrong.__set_name__(Problem, "shares")
     drawn = settings(100)
     assert not broken(drawn, region=regions.Curvature())
-    right = laws.plant
+    right = planted_laws.plant
 
     def planted_rightly(*arguments):
         found = right(*arguments)
@@ -132,7 +132,7 @@ def test_n_in_place_of_total_weight(monkeypatch):
         return found
 
     for setting in drawn:
-        monkeypatch.setattr(laws, "plant", planted_rightly)
+        monkeypatch.setattr(planted_laws, "plant", planted_rightly)
         if broken([setting], region=regions.Curvature()):
             return
         monkeypatch.undo()
@@ -181,5 +181,5 @@ def test_one_end_of_a_range_only(monkeypatch):
     check_mutation(
         settings(100),
         lambda: monkeypatch.setattr(center.Center, "gradients", wrong),
-        law=laws.law_planted_optimum_in_a_range, below=0.1, above=0.9,
+        law=planted_laws.law_planted_optimum_in_a_range, below=0.1, above=0.9,
     )  # fmt: skip
