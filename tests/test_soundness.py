@@ -1,6 +1,7 @@
 """Corners in which a bound was once too tight: each stays closed."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import safesift as ss
 from safesift.losses import EpsilonInsensitive
 from safesift.numerics import total
 from safesift.penalties import L1Ball, L2Ball
-from safesift.regions import AlphaBall, Auto, Edit, EditBall, HalfSpaceCut, NormBall
+from safesift.regions import AlphaBall, Auto, Curvature, Edit, EditBall, HalfSpaceCut, NormBall
 from safesift.validation import make_problem
 from tests.laws.reference import optimum
 
@@ -150,3 +151,65 @@ def test_cut_of_a_ball_with_intercept():
 def test_what_cannot_be_cut_is_refused_at_once(region):
     with pytest.raises(ValueError, match="needs a ball or an ellipsoid to cut"):
         ss.screen(np.eye(3), [0, 1, 1], region=HalfSpaceCut(region))
+
+
+# --- curvature regions --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("a", "y", "low", "high", "x"),
+    [
+        (1.015270079653625, 1.3332875585984139, 7.720202335483737e-08, 0.7720202335483737,
+         0.7508607694778863),
+        (1.0011724865456115, -1.3343632636621376, 7.079480330966599e-17, 0.7079480330966599,
+         -0.7811098517158047),
+    ],
+)  # fmt: skip
+def test_gradients_at_the_ends_of_a_wide_range_are_exact(a, y, low, high, x):
+    """The pull of the penalty grows with alpha, and so would its rounding error."""
+    found = ss.screen_range([[a]], [y], loss="squared", alpha=(low, high), coef=[x])
+    exact = Fraction(a) ** 2 * Fraction(y) / (Fraction(a) ** 2 + Fraction(high))
+    assert Fraction(float(found.lower[0])) <= exact <= Fraction(float(found.upper[0]))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "arguments"),
+    [
+        # every sample saturated: curvatures of e^-700
+        ([[100.0, 50.0], [120.0, -30.0], [-90.0, 20.0], [80.0, 10.0]], [-1, -1, 1, -1],
+         {"loss": "logistic", "penalty": "l1", "alpha": 0.1, "coef": [8.75, 0.0]}),
+        # a bound on the norm whose square overflows
+        ([[1.0, 0.5], [-1.0, 0.3], [0.2, -1.0]], [1, -1, 1],
+         {"penalty": "l1", "alpha": 1e-155, "coef": [0.1, 0.2]}),
+        ([[1e-150, 0.0], [0.0, 1e-170]], [1.0, 2.0],
+         {"loss": "squared", "alpha": 1e16, "coef": [0.0, 0.0], "region": Curvature(rank=1)}),
+        ([[1.0, 2.0], [3.0, -1.0]], [1e160, -1e160],
+         {"loss": "squared", "penalty": "l1", "alpha": 1.0, "coef": [0.0, 0.0]}),
+        # all rows that carry curvature are zero
+        ([[0.0, 0.0], [0.0, 0.0]], [1.0, 2.0],
+         {"loss": "squared", "alpha": 1.0, "coef": [1.0, 0.0], "region": Curvature(rank=1)}),
+    ],
+)  # fmt: skip
+def test_overflow_ends_in_wide_bounds(X, y, arguments):
+    result = ss.screen(X, y, **arguments)
+    assert result.certified
+    assert (result.lower <= result.upper).all()
+
+
+def test_tiny_rows_keep_their_width():
+    """Squares of a row of norm 1e-165 underflow before they are scaled."""
+    result = ss.screen(
+        [[1.0, 0.0], [0.0, 1e-165]], [1.0, 0.0], loss="squared", alpha=1.0, coef=[0.1, -1e10],
+        region=Curvature(rank=1),
+    )  # fmt: skip
+    assert result.lower[1] <= 0.0 <= result.upper[1]
+
+
+@pytest.mark.parametrize("region", [Curvature(), Auto()], ids=repr)
+def test_nothing_left_to_screen(region):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    reduced = ss.screen(X, y, loss="squared", alpha=0.1, fold="always").reduced
+    assert reduced.design.n_samples == 0
+    bounds = region.build(reduced, reduced.evaluate(np.zeros(3))).bounds(reduced.design)
+    assert len(bounds.lower) == 0

@@ -83,6 +83,13 @@ class Penalty(ABC):
     def norm_bound(self, objective: float, alpha: float) -> float:
         """A bound on ‖x‖₂ for every x with alpha·R(x) ≤ objective."""
 
+    def subgradient(self, coef: Array, towards: Array) -> Array:
+        """The element of ∂R(coef) nearest to a vector; not for constraints."""
+        threshold = self.sparse_threshold(1.0)
+        kinked = np.clip(towards, -threshold, threshold)
+        absolute = np.where(coef != 0, threshold * np.sign(coef), kinked)
+        return absolute + self.strong_convexity * coef
+
     def secant_floor(self, coef: Array, pull: Array, reach: Array, alpha: float) -> Array:
         """A d ≥ 0 with (v − pull)ᵀ(x − coef) ≥ Σ d_j (x_j − coef_j)² wherever |x_j| ≤ reach_j.
 

@@ -166,10 +166,21 @@ def _check_interval(alpha: Any) -> tuple[float, float]:
 
 
 def _check_points(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
-    if np.ndim(coef) != 2:
-        return [problem.feasible(check_point(problem, coef, intercept))]
-    intercepts = np.broadcast_to(np.asarray(intercept, dtype=float), len(coef))
+    try:
+        coef = np.asarray(coef, dtype=np.float64)
+        intercept = np.asarray(intercept, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "coef and intercept must hold numbers: a solution, or several as rows of a matrix."
+        ) from None
+    rows = np.atleast_2d(coef)
+    if coef.ndim > 2 or len(rows) == 0 or intercept.shape not in ((), (len(rows),)):
+        raise ValueError(
+            f"coef has shape {coef.shape} and intercept {intercept.shape}: pass one solution, or "
+            "one row and one intercept for each."
+        )
+    intercepts = np.broadcast_to(intercept, len(rows))
     return [
         problem.feasible(check_point(problem, row, float(c)))
-        for row, c in zip(coef, intercepts, strict=True)
+        for row, c in zip(rows, intercepts, strict=True)
     ]

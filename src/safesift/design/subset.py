@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Array, Design
+from safesift.numerics import EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,12 @@ class RowSubset(Design):
     @property
     def block_rows(self) -> int:
         return self.base.block_rows
+
+    @property
+    def sum_error(self) -> float:
+        # a block of the base may hold a single row: there may be as many blocks as there
+        n_blocks = min(-(-self.base.n_samples // max(self.block_rows, 1)), self.n_samples)
+        return (min(self.block_rows, self.n_samples) + n_blocks + 8) * EPS
 
     @property
     def data(self) -> NDArray:

@@ -43,10 +43,11 @@ class Center:
     def pulls(self) -> list[Array]:
         """Elements of alpha·∂R at the centre: one for each alpha, proportional to it."""
         p = self.problem.design.n_features
-        pull = self.at.subgradient[:p] - self.problem.smooth_gradient(self.at)[:p]
+        smooth = self.problem.smooth_gradient(self.at)[:p]
         if self.problem.penalty.is_constraint:
-            return [pull for _ in self.alphas]
-        return [pull * (alpha / self.problem.alpha) for alpha in self.alphas]
+            return [self.at.subgradient[:p] - smooth for _ in self.alphas]
+        unit = self.problem.penalty.subgradient(self.coef, -smooth / self.problem.alpha)
+        return [alpha * unit for alpha in self.alphas]
 
     @cached_property
     def gradients(self) -> list[Array]:
@@ -64,7 +65,8 @@ class Center:
         if len(self.alphas) == 1:
             return error
         sizes = max(norm(gradient) + norm(pull) for gradient, pull in self._pairs)
-        return error + 16 * EPS * (sizes + norm(self.problem.smooth_gradient(self.at)))
+        smooth = norm(self.problem.smooth_gradient(self.at))
+        return error + 16 * EPS * (sizes + smooth)
 
     @property
     def _pairs(self) -> list[tuple[Array, Array]]:

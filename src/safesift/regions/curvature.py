@@ -6,6 +6,7 @@ See `regions.self_consistent` for the theorem and `regions.two_sided` for its sh
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -58,9 +59,9 @@ class Curvature(StartRegion):
     sharpen: bool = True
 
     def __post_init__(self) -> None:
-        if self.rank is not None and not (isinstance(self.rank, int) and self.rank > 0):
+        if self.rank is not None and not (_is_whole(self.rank) and self.rank > 0):
             raise ValueError(f"rank must be a positive integer or None, got {self.rank!r}.")
-        if not (isinstance(self.max_rounds, int) and self.max_rounds > 1):
+        if not (_is_whole(self.max_rounds) and self.max_rounds > 1):
             raise ValueError(f"max_rounds must be an integer above 1, got {self.max_rounds!r}.")
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -85,6 +86,10 @@ class Curvature(StartRegion):
             return _plain_ball(problem).start(problem, at, dense)
         columns = np.append(features, True) if problem.fit_intercept else features
         return inner.hull.members[0].embedded(columns)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 class _Turns:

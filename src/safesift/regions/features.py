@@ -16,6 +16,7 @@ from safesift.regions.center import Center
 Mask = NDArray[np.bool_]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def zero_features(center: Center, energy: float) -> Mask:
     """Features that are 0 at every optimum.
 

@@ -13,6 +13,7 @@ computed. (V(VᵀMV)Vᵀ is *not* below M unless V spans an invariant subspace.)
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,8 @@ Array = NDArray[np.float64]
 _OVERSAMPLING = 4
 # C + this·trace(C)·I is what is inverted, so that directions of no curvature do no harm
 _SHIFT = 1e-10
+# t, the share of the intercept's curvature that pays for the error of the mean
+_SHARE = 1e-6
 
 
 def directions(design: Design, weights: Array, rank: int, seed: int = 0) -> Array:
@@ -64,7 +67,7 @@ class NystromCurvature:
         k = basis.shape[1]
         self._product = np.zeros((design.n_columns, k))  # Aᵀ diag(weights) A V, ones included
         self._ones = np.zeros(design.n_columns)  # Aᵀ weights
-        self._load, self._n_sums = 0.0, 1
+        self._load, self._n_sums = np.zeros(3), 1  # Σ|changes| times 1, ‖a‖ and ‖a‖²
 
     def move(self, weights: Array) -> None:
         """Change the weights, reading the rows of changed weight only."""
@@ -76,50 +79,83 @@ class NystromCurvature:
             projected = moved._block_dot(block, padded)
             moved._accumulate(self._product, block, change[rows, None] * projected)
             moved._accumulate(self._ones, block, change[rows])
-            self._load += float(np.abs(change[rows]) @ moved.row_norms[rows] ** 2)
+        norms, sizes = moved.row_norms, np.abs(change)
+        self._load += np.array([sizes.sum(), sizes @ norms, sizes @ norms**2])
         self._weights = weights.copy()
         self._n_sums += 1
 
     def shape(self, ridge: float) -> Shape | None:
         """B with BBᵀ ⪰ (ridge·I + M)⁻¹, None where rounding leaves nothing of the ridge."""
-        p = self._design.n_features
-        product, mean, weight = self._product[:p], None, 0.0
-        if self._design.intercept:
-            weight = float(self._weights.sum())
-            if weight <= 0:
-                return None
-            mean = self._ones[:p] / weight
-            product = product - np.outer(mean, self._product[p])
+        p, k = self._basis.shape
+        if k == 0:
+            return None
+        mean = self._mean() if self._design.intercept else None
+        if self._design.intercept and mean is None:
+            return None
+        product = self._product[:p]
+        if mean is not None:
+            product = product - np.outer(mean.vector, self._product[p])
         core = self._basis.T @ product
         core = 0.5 * (core + core.T)
         root = _inverse_root(core)
         if root is None:
             return None
-        excess = _excess(root, core)
         left = product @ root  # left·leftᵀ = YRRᵀYᵀ
         basis, sizes, _ = linalg.svd(left, full_matrices=False, check_finite=False)
-        eigenvalues = np.maximum(1.0 - excess, 0.0) * sizes**2
-        ridge -= self._lost(left @ root.T, eigenvalues)
+        eigenvalues = np.maximum(1.0 - _excess(root, core), 0.0) * sizes**2
+        ridge -= self._lost(left @ root.T, eigenvalues, mean)
+        if mean is not None:
+            basis, missed = _spanning(basis, mean.vector)
+            ridge -= mean.weight * (mean.error + missed) ** 2 / _SHARE
         if not ridge > 0:
             return None
-        shrink = np.sqrt(ridge / (ridge + eigenvalues))
+        shrink = np.ones(basis.shape[1])
+        shrink[: len(eigenvalues)] = np.sqrt(ridge / (ridge + eigenvalues))
         if mean is None:
             return Shape(p, 1.0 / math.sqrt(ridge), basis, np.diag(shrink))
-        # rounding of the mean costs as much as that of the weight
-        weight *= 1.0 - self._relative_error
-        return _with_intercept(basis, shrink, ridge, mean, weight)
+        return _with_intercept(basis, shrink, ridge, mean)
+
+    def _mean(self) -> _Mean | None:
+        """The weighted mean of the rows, by which they are centred."""
+        weight, (count, length, _) = float(self._weights.sum()), self._load
+        error = self._relative_error
+        weight -= error * count
+        if not weight > 0:
+            return None
+        vector = self._ones[:-1] / weight
+        return _Mean(vector, weight, 4.0 * error * (length + norm(vector) * count) / weight)
 
     @property
     def _relative_error(self) -> float:
         return self._design.sum_error + self._design.dot_error + (8 + 4 * self._n_sums) * EPS
 
-    def _lost(self, solved: Array, eigenvalues: Array) -> float:
+    def _lost(self, solved: Array, eigenvalues: Array, mean: _Mean | None) -> float:
         """How far the approximation may stick out of M: errors of Y and C, and of its factors."""
         p, k = self._basis.shape
-        error = 4.0 * (self._relative_error + p * EPS) * self._load * math.sqrt(k)
+        error = 4.0 * (self._relative_error + p * EPS) * self._load[2] * math.sqrt(k)
+        if mean is not None:
+            error += mean.error * norm(self._product[-1])
         length = float(np.linalg.norm(solved))
         factored = 64 * (p + k) * EPS * float(eigenvalues[0])
         return error * (2.0 * length + length**2) + factored
+
+
+class _Mean(NamedTuple):
+    """The weighted mean of the rows: within `error` of `vector`; a bound below their weight."""
+
+    vector: Array
+    weight: float
+    error: float
+
+
+def _spanning(basis: Array, mean: Array) -> tuple[Array, float]:
+    """The basis, with the mean's direction added, and how much of the mean is still outside."""
+    rest = mean - basis @ (basis.T @ mean)
+    rest -= basis @ (basis.T @ rest)
+    left = norm(rest)
+    if left <= 1e-12 * norm(mean):
+        return basis, left + 8 * len(mean) * EPS * norm(mean)
+    return np.column_stack([basis, rest / left]), 8 * len(mean) * EPS * norm(mean)
 
 
 def _inverse_root(core: Array) -> Array | None:
@@ -141,19 +177,17 @@ def _excess(root: Array, core: Array) -> float:
     return max(float(np.linalg.eigvalsh(form)[-1]) - 1.0, 0.0) + 2.0 * rounding
 
 
-def _with_intercept(basis: Array, shrink: Array, ridge: float, mean: Array, weight: float) -> Shape:
-    """In the coordinates (x, c + meanᵀx) the form is block diagonal; back in (x, c) it is this."""
-    inside = basis.T @ mean
-    rest = mean - basis @ inside
-    rest -= basis @ (basis.T @ rest)
-    if norm(rest) > 1e-12 * norm(mean):
-        basis = np.column_stack([basis, rest / norm(rest)])
-        shrink = np.append(shrink, 1.0)
+def _with_intercept(basis: Array, shrink: Array, ridge: float, mean: _Mean) -> Shape:
+    """In the coordinates (x, c + meanᵀx) the form is block diagonal; back in (x, c) it is this.
+
+    With a mean off by δ, weight·(c' + δᵀx)² ≥ (1 − t)·weight·c'² − weight·(δᵀx)²/t for any t: the
+    second part was taken off the ridge.
+    """
     p, k = basis.shape
     joint = np.zeros((p + 1, k + 1))
     joint[:p, :k], joint[p, k] = basis, 1.0
     factor = np.zeros((k + 1, k + 1))
     factor[:k, :k] = np.diag(shrink)
-    factor[k, :k] = -(basis.T @ mean) * shrink
-    factor[k, k] = math.sqrt(ridge / weight)
+    factor[k, :k] = -(basis.T @ mean.vector) * shrink
+    factor[k, k] = math.sqrt(ridge / ((1.0 - _SHARE) * mean.weight))
     return Shape(p + 1, 1.0 / math.sqrt(ridge), joint, factor)

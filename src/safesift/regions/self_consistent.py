@@ -171,7 +171,7 @@ def ellipsoids(
     H belongs to the present weights of the model and the diagonal of the penalty.
     """
     metric = model.metric(diagonal + epsilon)
-    allowance = center.slack + (epsilon * distance**2 if epsilon > 0 else 0.0)
+    allowance = center.slack + (epsilon * distance * distance if epsilon > 0 else 0.0)
     if metric is None or not math.isfinite(allowance):
         return None
     shape = metric.shape
@@ -180,7 +180,9 @@ def ellipsoids(
         image = shape.transpose_product(g)
         lost = metric.stretch * center.gradient_error + _product_error(shape) * norm(g)
         length = norm(image) + lost
-        radius = (math.sqrt(0.25 * length**2 + allowance) + 0.5 * lost) * (1.0 + 8 * EPS)
+        radius = (math.sqrt(0.25 * length * length + allowance) + 0.5 * lost) * (1.0 + 8 * EPS)
+        if not math.isfinite(radius):
+            return None
         moved = center.at.point - 0.5 * shape.product(image)
         slack = _product_error(shape) * shape.size * norm(g) + 4 * EPS * norm(moved)
         name = f"curvature ellipsoid ({model.describe()})"

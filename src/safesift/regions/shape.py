@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
-from safesift.numerics import EPS, norm
+from safesift.numerics import EPS, UNDERFLOW, norm
 
 Array = NDArray[np.float64]
 
@@ -107,10 +107,15 @@ class Shape:
 
     def low_rank(self) -> LowRank:
         """The paper's form σI − L D Lᵀ."""
+        L, shrinkage = self._principal()
+        sigma = self.scale * self.scale
+        return LowRank(sigma, L, sigma * shrinkage)
+
+    def _principal(self) -> tuple[Array, Array]:
+        """Orthonormal directions L and s with E = scale²·(I − L diag(s) Lᵀ)."""
         basis = np.eye(self.dimension) if self.is_dense else self.basis
         eigenvalues, U = np.linalg.eigh(self.factor @ self.factor.T)
-        sigma = self.scale**2
-        return LowRank(sigma, basis @ U, sigma * (1.0 - eigenvalues))
+        return basis @ U, 1.0 - eigenvalues
 
     def matrix(self) -> Array:
         """E, densely."""
@@ -173,10 +178,10 @@ class Shape:
         """Upper bounds on √E_jj for every coordinate."""
         if self.is_dense:
             return self.scale * np.linalg.norm(self.factor, axis=1) * (1.0 + 8 * EPS)
-        form = self.low_rank()
-        variances = form.sigma - np.square(form.L) @ form.D
-        error = 16 * (len(form.D) + 1) * EPS * (form.sigma + float(np.abs(form.D).max(initial=0.0)))
-        return np.sqrt(np.maximum(variances, 0.0) + error)
+        L, shrinkage = self._principal()
+        variances = 1.0 - np.square(L) @ shrinkage
+        error = 16 * (len(shrinkage) + 1) * EPS * (1.0 + _largest(shrinkage))
+        return self.scale * np.sqrt(np.maximum(variances, 0.0) + error) + UNDERFLOW
 
     def half_widths(self, design: Design) -> Array:
         """Upper bounds on √(aᵢᵀ E aᵢ) for every row: one product with the k columns of L."""
@@ -188,10 +193,16 @@ class Shape:
             return np.sqrt(squares) + error
         if self.factor.shape[0] == 0:
             return self.scale * norms
-        form = self.low_rank()
-        inside = design.projected_sq(form.L, form.D / form.sigma)
+        L, shrinkage = self._principal()
+        inside = design.projected_sq(L, shrinkage)
         # the difference may cancel: its rounding error is relative to the norm of the row
-        k = self.factor.shape[0]
-        stretch = 1.0 + float(np.abs(form.D).max()) / form.sigma
+        k = len(shrinkage)
+        stretch = 1.0 + _largest(shrinkage)
         error = 4.0 * stretch * (np.sqrt(k) * design.dot_error + (k + 8) * EPS) * norms**2
+        # and the squares of a tiny row underflow before they are scaled
+        error += np.where(norms > 0, 4.0 * (1.0 + k * stretch) * UNDERFLOW, 0.0)
         return self.scale * np.sqrt(np.maximum(norms**2 - inside, 0.0) + error)
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max(initial=0.0))

@@ -71,7 +71,10 @@ def sharpen(
         if white is None:
             break
         stretch = model.stretch(white, diagonal)
-        current = _two_sided_set(center, white, stretch, extra, ceiling - diagonal)
+        sharper_set = _two_sided_set(center, white, stretch, extra, ceiling - diagonal)
+        if sharper_set is None:
+            break
+        current = sharper_set
         sharper = bounds_of_rows(current, center.problem.design, doubtful)
         bounds = _replaced(bounds, doubtful, sharper.intersect(bounds.take(doubtful)))
     return current, bounds
@@ -106,10 +109,12 @@ def _replaced(bounds: Bounds, rows: NDArray, better: Bounds) -> Bounds:
 
 def _two_sided_set(
     center: Center, white: Whitening, stretch: float, extra: Array, extra_diagonal: Array
-) -> Hull:
-    """The ellipsoid of all −Sg, for each alpha of the centre."""
+) -> Hull | None:
+    """The ellipsoid of all −Sg, for each alpha of the centre; None where arithmetic overflows."""
     T, loose = white.basis, white.looseness
     most = _extra_curvature(center, T, extra, extra_diagonal)
+    if most is None:
+        return None
     # in the coordinates of T: I/(1 + looseness + Λ) ⪯ S ⪯ I/(1 − looseness)
     smallest = most.map(lambda values: 1.0 / (1.0 + loose + values))
     largest = 1.0 / (1.0 - loose)
@@ -123,7 +128,9 @@ def _two_sided_set(
         image = T.T @ g
         radius = 0.5 * (norm(spread.product(image)) + rounding * size * norm(g)) * (1.0 + 1e-12)
         moved = center.at.point - T @ middle.product(image)
-        lost = largest * (stretch**2 * center.gradient_error + rounding * size**2 * norm(g))
+        lost = largest * (
+            stretch * stretch * center.gradient_error + rounding * size * size * norm(g)
+        )
         sets.append(
             EllipsoidalSet(
                 moved, shape.scaled(radius), lost + 4 * EPS * norm(moved),
@@ -150,20 +157,23 @@ class _Spectrum(NamedTuple):
         return self.rest * u + self.vectors @ inside.T
 
 
-def _extra_curvature(center: Center, T: Array, extra: Array, extra_diagonal: Array) -> _Spectrum:
-    """An upper bound on TᵀΔT for Δ = Σ extra_i a_i a_iᵀ + diag."""
+def _extra_curvature(
+    center: Center, T: Array, extra: Array, extra_diagonal: Array
+) -> _Spectrum | None:
+    """An upper bound on TᵀΔT for Δ = Σ extra_i a_i a_iᵀ + diag; None if it overflows."""
     design = center.problem.design
     diagonal = np.zeros(len(T))
     diagonal[: len(extra_diagonal)] = np.maximum(extra_diagonal, 0.0)
-    few = np.count_nonzero(extra) <= _FEW_ROWS * len(T) and not diagonal.any()
-    if few:
+    rows = extra > 0
+    spread = np.sqrt(design.only(rows).columns_sq(extra[rows]) + diagonal)
+    error = rounding_of_form(T, spread, design.sum_error + design.dot_error + 8 * EPS)
+    if not math.isfinite(error):
+        return None
+    if np.count_nonzero(extra) <= _FEW_ROWS * len(T) and not diagonal.any():
         vectors, values = _few_rows(design, T, extra)
     else:
         matrix = design.gram(extra) + np.diag(diagonal)
         values, vectors = np.linalg.eigh(T.T @ matrix @ T)
-    rows = extra > 0
-    spread = np.sqrt(design.only(rows).columns_sq(extra[rows]) + diagonal)
-    error = rounding_of_form(T, spread, design.sum_error + design.dot_error + 8 * EPS)
     error += 64 * len(T) * EPS * float(np.abs(values).max(initial=0.0))
     return _Spectrum(vectors, np.maximum(values, 0.0) + error, error)
 
