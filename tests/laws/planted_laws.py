@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from safesift import regions
+from safesift.numerics import target_size
 from safesift.regions.base import Bounds, Region
 from safesift.regions.center import Center
 from safesift.regions.intercept import UnboundedInterceptError
@@ -76,7 +77,8 @@ def law_secant_bounds(seed: int, loss: str, penalty: str, family: str, intercept
         t = rng.uniform(lower, upper)
         rise = np.abs(problem.loss.slope(t, problem.y) - problem.loss.slope(s, problem.y))
         run = np.abs(t - s)
-        noise = 1e-14 * (1.0 + np.abs(problem.y) + np.abs(t) + np.abs(s)) * problem.loss.smoothness
+        sizes = 1.0 + target_size(problem.loss, problem.y) + np.abs(t) + np.abs(s)
+        noise = 1e-14 * problem.loss.smoothness * sizes
         assert (rise >= floor * run - noise).all()
         assert (rise <= ceiling * run + noise).all()
 
