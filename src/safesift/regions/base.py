@@ -76,7 +76,7 @@ class TestSet(ABC):
 
 def bounds_of_rows(test_set: TestSet, design: Design, rows: NDArray) -> Bounds:
     """The bounds of the rows of a mask; of all rows, if gathering them would cost more."""
-    if np.count_nonzero(rows) > 0.6 * len(rows):
+    if np.count_nonzero(rows) > 0.8 * len(rows):
         return test_set.bounds(design).take(rows)
     return test_set.bounds(design.only(rows))
 

@@ -22,7 +22,7 @@ from safesift.regions.curvature_models import ExactModel, NystromModel, models
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
 from safesift.regions.features import FeatureSubspace, zero_features
 from safesift.regions.intercept import UnboundedInterceptError
-from safesift.regions.self_consistent import Known, SelfConsistent, self_consistent
+from safesift.regions.self_consistent import Known, SelfConsistent, bounds_of_all, self_consistent
 from safesift.regions.two_sided import sharpen
 
 Array = NDArray[np.float64]
@@ -160,7 +160,7 @@ class _Turns:
 
     def _finish(self, found: SelfConsistent, exact: ExactModel | None) -> TestSet:
         center, known, hull = self._center, self._known, found.hull
-        bounds = hull.bounds(center.problem.design).intersect(known.bounds)
+        bounds = bounds_of_all(found, center.problem.design, known)
         if exact is not None and self._recipe.sharpen:
             diagonal = center.diagonal(known.reach)
             hull, bounds = sharpen(center, exact, diagonal, hull, bounds, self._recipe.max_rounds)

@@ -101,8 +101,8 @@ class NystromCurvature:
         if root is None:
             return None
         left = product @ root  # left·leftᵀ = YRRᵀYᵀ
-        basis, sizes, _ = linalg.svd(left, full_matrices=False, check_finite=False)
-        eigenvalues = np.maximum(1.0 - _excess(root, core), 0.0) * sizes**2
+        basis, eigenvalues = _principal(left)
+        eigenvalues = np.maximum(1.0 - _excess(root, core), 0.0) * eigenvalues
         ridge -= self._lost(left @ root.T, eigenvalues, mean)
         if mean is not None:
             basis, missed = _spanning(basis, mean.vector)
@@ -136,7 +136,7 @@ class NystromCurvature:
         if mean is not None:
             error += mean.error * norm(self._product[-1])
         length = float(np.linalg.norm(solved))
-        factored = 64 * (p + k) * EPS * float(eigenvalues[0])
+        factored = 64 * (p + k) * EPS * float(eigenvalues.max())
         return error * (2.0 * length + length**2) + factored
 
 
@@ -166,6 +166,13 @@ def _inverse_root(core: Array) -> Array | None:
         return None
     inverse, failed = linalg.lapack.dtrtri(factor, lower=True)
     return None if failed else inverse.T
+
+
+def _principal(left: Array) -> tuple[Array, Array]:
+    """Orthonormal eigenvectors of left·leftᵀ and their eigenvalues."""
+    orthonormal, triangle = np.linalg.qr(left)
+    eigenvalues, vectors = np.linalg.eigh(triangle @ triangle.T)
+    return orthonormal @ vectors, np.maximum(eigenvalues, 0.0)
 
 
 def _excess(root: Array, core: Array) -> float:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.base import Design
 from safesift.numerics import EPS, norm
 from safesift.regions.base import Bounds, bounds_of_rows
 from safesift.regions.center import Center
@@ -64,17 +65,17 @@ class SelfConsistent:
     Attributes
     ----------
     weights : array of shape (n_samples,)
+    bounds : Bounds
+        On the rows that carry a weight.
     hull : Hull
-    shape : Shape
-        B with BBᵀ ⪰ H⁻¹.
     energy : float
         (1/W) Σ s_i (secant slope)_i (a_iᵀu)² ≤ energy for u = x* − x₀.
     n_rounds : int
     """
 
     weights: Array
+    bounds: Bounds
     hull: Hull
-    shape: Shape
     energy: float
     n_rounds: int
 
@@ -97,10 +98,20 @@ def self_consistent(
         bounds = bounds_of_rows(found.hull, design, rows).intersect(known.bounds.take(rows))
         lowered = _confirmed(center, bounds, rows, weights[rows], n_rounds)
         if np.array_equal(lowered, weights[rows]):
-            return SelfConsistent(weights, found.hull, found.shape, found.energy, n_rounds)
+            return SelfConsistent(weights, bounds, found.hull, found.energy, n_rounds)
         weights = weights.copy()
         weights[rows] = lowered
     return None
+
+
+def bounds_of_all(found: SelfConsistent, design: Design, known: Known) -> Bounds:
+    """The bounds of all rows; those that carry a weight have been tested already."""
+    carrying = found.weights > 0
+    rest = bounds_of_rows(found.hull, design, ~carrying).intersect(known.bounds.take(~carrying))
+    lower, upper = np.empty((2, len(carrying)))
+    lower[carrying], upper[carrying] = found.bounds
+    lower[~carrying], upper[~carrying] = rest
+    return Bounds(lower, upper)
 
 
 def _confirmed(
@@ -129,14 +140,11 @@ class Ellipsoids:
     ----------
     hull : Hull
         One for each alpha of the centre.
-    shape : Shape
-        B with BBᵀ ⪰ (H + εI)⁻¹.
     energy : float
         The largest −gᵀu over them.
     """
 
     hull: Hull
-    shape: Shape
     energy: float
 
 
@@ -192,7 +200,7 @@ def ellipsoids(
             )
         )
         energies.append(((0.5 * length + radius) * length + center.slack) * (1.0 + 1e-12))
-    return Ellipsoids(Hull(tuple(sets)), shape, max(energies))
+    return Ellipsoids(Hull(tuple(sets)), max(energies))
 
 
 def _product_error(shape: Shape) -> float:
