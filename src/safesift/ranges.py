@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.problem import Evaluation, Problem
-from safesift.regions import Curvature, TestSet
-from safesift.regions.base import Bounds, Intersection
+from safesift.problem import Problem
+from safesift.regions import Curvature
+from safesift.regions.base import Intersection
 from safesift.regions.center import Center
-from safesift.screening import Decisions, Fold, ScreeningResult, check_fold, decide
+from safesift.screening import Fold, Screened, ScreeningResult, check_fold, decide
 from safesift.solvers.first_order import short_run
 from safesift.validation import check_point, check_positive, make_problem
 
@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class RangeResult:
+class RangeResult(Screened):
     """What `screen_range` found, for every alpha of an interval at once.
 
     Attributes
@@ -41,33 +41,7 @@ class RangeResult:
     region : TestSet
     """
 
-    alpha: tuple[float, float]
-    problem: Problem
-    at: Evaluation
-    region: TestSet
-    bounds: Bounds
-    decisions: Decisions
-    classes: NDArray | None = None
-
-    @property
-    def lower(self) -> Array:
-        return self.bounds.lower
-
-    @property
-    def upper(self) -> Array:
-        return self.bounds.upper
-
-    @property
-    def keep(self) -> Mask:
-        return ~self.decisions.dropped
-
-    @property
-    def undecided(self) -> Mask:
-        return self.decisions.undecided
-
-    @property
-    def certified(self) -> bool:
-        return self.region.certified
+    alpha: tuple[float, float] = field(kw_only=True)
 
     def result(self, alpha: float) -> ScreeningResult:
         """The same decisions for one alpha of the interval: one pass over the data."""
@@ -150,7 +124,7 @@ def screen_range(
     bounds = test_set.bounds(problem.design)
     decisions = decide(problem, bounds, fold)
     return RangeResult(
-        (low, high), problem, centers[0], test_set, bounds, decisions, inputs.classes
+        problem, centers[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)
     )
 
 

@@ -138,7 +138,49 @@ class Check:
 
 
 @dataclass(frozen=True, eq=False)
-class ScreeningResult:
+class Screened:
+    """A region, its bounds on the decision values at every optimum, and the decisions."""
+
+    problem: Problem
+    at: Evaluation
+    region: TestSet
+    bounds: Bounds
+    decisions: Decisions
+    classes: NDArray | None = None
+
+    @property
+    def lower(self) -> Array:
+        return self.bounds.lower
+
+    @property
+    def upper(self) -> Array:
+        return self.bounds.upper
+
+    @property
+    def certified(self) -> bool:
+        return self.region.certified
+
+    @property
+    def keep(self) -> Mask:
+        """False where the sample is dropped: it cannot change the model. The others may."""
+        return ~self.decisions.dropped
+
+    @property
+    def undecided(self) -> Mask:
+        """Rows still needed once the decided ones are folded."""
+        return self.decisions.undecided
+
+    @property
+    def coef(self) -> Array:
+        return self.problem.split(self.at.point)[0]
+
+    @property
+    def intercept(self) -> float:
+        return self.problem.split(self.at.point)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ScreeningResult(Screened):
     """What `screen` found.
 
     Attributes
@@ -159,47 +201,10 @@ class ScreeningResult:
     decisions : Decisions
     """
 
-    problem: Problem
-    at: Evaluation
-    region: TestSet
-    bounds: Bounds
-    decisions: Decisions
-    classes: NDArray | None = None
-
     @cached_property
     def gap(self) -> float:
         """Duality gap at the centre, on all rows."""
         return self.problem.gap(self.at)
-
-    @property
-    def lower(self) -> Array:
-        return self.bounds.lower
-
-    @property
-    def upper(self) -> Array:
-        return self.bounds.upper
-
-    @property
-    def coef(self) -> Array:
-        return self.problem.split(self.at.point)[0]
-
-    @property
-    def intercept(self) -> float:
-        return self.problem.split(self.at.point)[1]
-
-    @property
-    def certified(self) -> bool:
-        return self.region.certified
-
-    @property
-    def keep(self) -> Mask:
-        """False where the sample is dropped: it cannot change the model. The others may."""
-        return ~self.decisions.dropped
-
-    @property
-    def undecided(self) -> Mask:
-        """Rows still needed once the decided ones are folded."""
-        return self.decisions.undecided
 
     @cached_property
     def zero_coef(self) -> Mask:
