@@ -17,7 +17,7 @@ from safesift.regions import Curvature
 from safesift.regions.base import Intersection
 from safesift.regions.center import Center
 from safesift.screening import Fold, Screened, ScreeningResult, check_fold, decide
-from safesift.solvers.first_order import short_run
+from safesift.solvers.choice import rough_solution
 from safesift.validation import check_point, check_positive, make_problem
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ def screen_range(
     problem = inputs.problem
     points = [] if coef is None else _check_points(problem, coef, intercept)
     check_finite(problem.design)
-    centers = [problem.evaluate(point) for point in points] or [short_run(problem)]
+    centers = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
     with np.errstate(over="ignore", invalid="ignore"):
         sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
     test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))

@@ -18,7 +18,7 @@ from safesift.regions.base import Bounds
 from safesift.regions.center import Center
 from safesift.regions.features import zero_features
 from safesift.registry import resolve
-from safesift.solvers.first_order import short_run
+from safesift.solvers.choice import rough_solution
 from safesift.validation import check_point, make_problem
 
 Array = NDArray[np.float64]
@@ -347,7 +347,7 @@ def screen(
     region.validate(problem)
     point = None if coef is None else problem.feasible(check_point(problem, coef, intercept))
     check_finite(problem.design)
-    at = short_run(problem) if point is None else problem.evaluate(point)
+    at = rough_solution(problem) if point is None else problem.evaluate(point)
     test_set = region.build(problem, at)
     bounds = test_set.bounds(problem.design)
     return ScreeningResult(

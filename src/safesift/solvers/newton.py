@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from safesift import progress
 from safesift.duality import WIDTHS, DualPoint
 from safesift.gram import WeightedGram
 from safesift.numerics import EPS, total
@@ -162,6 +163,7 @@ class _Run:
         first = self.n_iter
         while self.n_iter < min(self.max_iter, first + _MOST_STEPS) and steps.step():
             self.n_iter += 1
+            progress.report("solver", self.n_iter, self.max_iter)
             if steps.promised <= promise:
                 break
         return self.n_iter > first
