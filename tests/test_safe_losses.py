@@ -534,3 +534,34 @@ def test_numeric_error_widens_what_is_claimed():
     other = replace(plain, loss=exact)
     assert rounding.value > 100 * other.rounding(other.evaluate(np.zeros(4))).value
     assert rounding.gradient > 100 * other.rounding(other.evaluate(np.zeros(4))).gradient
+
+
+# --- intervals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["squared_interval", "absolute_interval", "smoothed_interval"])
+def test_interval_losses_are_smoothed_in_closed_form(name):
+    """Against the infimum itself, on a fine grid of z."""
+    loss, mu = ss.losses.LOSSES[name](), 0.4
+    safe = ss.make_safe(loss, "quadratic", mu)
+    y = np.array([-0.5, 1.0])
+    z = np.linspace(-6, 6, 240_001)
+    values = loss.value(z, np.broadcast_to(y, (len(z), 2)))
+    for t in (-3.0, -0.7, 0.2, 1.05, 2.5):
+        infimum = np.min(values + (t - z) ** 2 / (2 * mu))
+        np.testing.assert_allclose(safe.value([t], y[None])[0], infimum, atol=1e-8)
+
+
+def test_interval_losses_refuse_what_they_cannot_be():
+    with pytest.raises(ValueError, match="widen the intervals by mu"):
+        ss.make_safe("squared_interval", "l1", 0.1)
+
+
+def test_scaled_interval_losses_screen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    Y = (X @ [1.0, 0.0, -1.0])[:, None] + rng.normal(size=(60, 1)) + [-0.5, 0.5]
+    safe = ss.make_safe("squared_interval", "quadratic", 0.3)
+    result = ss.screen(X, Y, loss=safe, alpha=0.1, fit_intercept=True)
+    assert result.certified
+    assert (~result.keep).mean() > 0.1

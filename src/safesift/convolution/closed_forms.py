@@ -62,6 +62,7 @@ def _quadratic(loss: Loss, mu: float) -> Loss | None:
             | losses.SquaredEpsilonInsensitive()
             | losses.SquaredHinge()
             | losses.SquaredMargin()
+            | losses.SquaredInterval()
         ):
             return losses.Scaled(loss, 1.0 / (1.0 + mu))
         case losses.Huber(delta=delta):
@@ -70,7 +71,11 @@ def _quadratic(loss: Loss, mu: float) -> Loss | None:
             return losses.SmoothedEpsilonInsensitive(epsilon, mu)
         case losses.Hinge(mu=threshold):
             return losses.SmoothedHinge(threshold, mu)
-        case losses.SmoothedEpsilonInsensitive() | losses.SmoothedHinge():
+        case losses.AbsoluteInterval():
+            return losses.SmoothedInterval(mu)
+        case (
+            losses.SmoothedEpsilonInsensitive() | losses.SmoothedHinge() | losses.SmoothedInterval()
+        ):
             return replace(loss, width=loss.width + mu)
         case losses.Scaled(loss=inner, factor=factor):
             return _scaled(_quadratic(inner, mu * factor), factor)

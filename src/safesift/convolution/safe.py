@@ -56,7 +56,14 @@ def infimum_convolution(
     if mu == 0 and not isinstance(omega, Entropy):
         return loss
     known = closed_form(loss, omega, float(mu))
-    return _checked(numeric_version(loss).convolved(omega, float(mu))) if known is None else known
+    if known is not None:
+        return known
+    if loss.task == "interval":
+        raise ValueError(
+            f"{loss!r} with omega={type(omega).__name__}: interval losses are flat already and "
+            "have a closed form with 'quadratic' only; for 'l1', widen the intervals by mu instead."
+        )
+    return _checked(numeric_version(loss).convolved(omega, float(mu)))
 
 
 def make_safe(loss: str | Loss, omega: str | Omega | Callable = "l1", mu: float = 0.5) -> Loss:
@@ -95,9 +102,11 @@ def make_safe(loss: str | Loss, omega: str | Omega | Callable = "l1", mu: float 
 
 
 def flat_interval(loss: Loss) -> tuple[float, float] | None:
-    """Where the loss is flat: an interval of margins (y = 1) or residuals (y = 0), or None."""
-    y = 1.0 if loss.task == "classification" else 0.0
-    for piece in loss.take(slice(0, 1)).pieces(np.full(1, y)):
+    """Where the loss is flat: an interval of margins (y = 1), of residuals (y = 0), or of
+    predictions for the interval [−1, 1]; None where it is not.
+    """
+    y = {"classification": [1.0], "regression": [0.0], "interval": [[-1.0, 1.0]]}[loss.task]
+    for piece in loss.take(slice(0, 1)).pieces(np.array(y)):
         low, high = float(np.ravel(piece.lower)[0]), float(np.ravel(piece.upper)[0])
         if piece.is_flat and low < high:
             return low, high

@@ -153,6 +153,9 @@ class Scaled(Loss):
     def smoothed(self, width: float) -> Loss:
         return replace(self, loss=self.loss.smoothed(width / self.factor))
 
+    def anchors(self, y: ArrayLike) -> Array:
+        return self.loss.anchors(y)
+
     def take(self, rows: slice | NDArray) -> Loss:
         part = self.loss.take(rows)
         return self if part is self.loss else replace(self, loss=part)
