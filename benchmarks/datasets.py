@@ -23,7 +23,7 @@ def folder() -> Path:
         raise SystemExit(
             f"no folder {path}: set SAFESIFT_DATA to one that holds mnist.npz (X_train, y_train), "
             "covtype.npz (X, y), a9a and news20 as svmlight.bz2 (LIBSVM's data page) and "
-            "imdb.parquet (text, label)."
+            "imdb.parquet (text, and label pos or neg)."
         )
     return path
 
@@ -57,14 +57,13 @@ def news20() -> Dataset:
 
 
 def imdb() -> Dataset:
-    """Sparse tf-idf of film reviews."""
+    """Sparse tf-idf of film reviews, positive against negative."""
     import pandas as pd
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    table = pd.read_parquet(folder() / "imdb.parquet")
-    text, label = table.select_dtypes("object").iloc[:, 0], table.select_dtypes("number").iloc[:, 0]
-    X = TfidfVectorizer(min_df=3).fit_transform(text)
-    return Dataset(X, np.where(label.to_numpy() > 0, 1.0, -1.0))
+    table = pd.read_parquet(folder() / "imdb.parquet", columns=["text", "label"])
+    X = TfidfVectorizer(min_df=3).fit_transform(table["text"])
+    return Dataset(X, np.where(table["label"].to_numpy() == "pos", 1.0, -1.0))
 
 
 def _unit_rows(X: Any) -> Any:

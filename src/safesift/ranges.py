@@ -118,8 +118,7 @@ def screen_range(
     points = [] if coef is None else _check_points(problem, coef, intercept)
     check_finite(problem.design)
     centers = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
-    with np.errstate(over="ignore", invalid="ignore"):
-        sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
+    sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
     test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
     bounds = test_set.bounds(problem.design)
     decisions = decide(problem, bounds, fold)

@@ -64,10 +64,10 @@ class Curvature(StartRegion):
         if not (_is_whole(self.max_rounds) and self.max_rounds > 1):
             raise ValueError(f"max_rounds must be an integer above 1, got {self.max_rounds!r}.")
 
-    @np.errstate(over="ignore", invalid="ignore")
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
         return self.build_for(Center(problem, at, (problem.alpha,)))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def build_for(self, center: Center) -> TestSet:
         """The set, for a centre that may stand for a range of alphas."""
         problem = center.problem
