@@ -23,7 +23,8 @@ from datasets import DATASETS  # the file beside this one
 from scipy.sparse.linalg import LinearOperator, cg
 
 from safesift.problem import Evaluation, Problem
-from safesift.regions import Curvature, GapBall, NormBall, Region
+from safesift.regions import Curvature, Region
+from safesift.regions.ball import plain_ball
 from safesift.screening import decide
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import newton
@@ -88,8 +89,7 @@ class Meter:
         print("  ".join(columns), flush=True)
 
     def _regions(self, problem: Problem) -> list[Region]:
-        plain = GapBall() if problem.strong_convexity > 0 else NormBall()
-        return [plain, Curvature(rank=100), Curvature()]
+        return [plain_ball(problem), Curvature(rank=100), Curvature()]
 
 
 def _seconds(function):

@@ -21,7 +21,6 @@ from safesift.solvers.choice import rough_solution
 from safesift.validation import check_point, check_positive, make_problem
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

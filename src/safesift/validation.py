@@ -37,7 +37,7 @@ def make_problem(
     fit_intercept: bool = False,
     sample_weight: Any = None,
 ) -> Inputs:
-    """Check the arguments, cheapest first, and build the problem of design's normalisation."""
+    """Check the arguments, cheapest first, and build the problem."""
     loss = resolve("loss", loss, LOSSES, Loss)
     penalty = resolve("penalty", penalty, PENALTIES, Penalty)
     alpha = check_positive("alpha", alpha)

@@ -130,6 +130,13 @@ class Design(ABC):
                 out[p, p] += w.sum()
         return out
 
+    def gram_product(self, basis: Array, weights: Array) -> Array:
+        """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""
+        out = np.zeros((self.n_columns, basis.shape[1]))
+        for rows, block in self.blocks():
+            self._accumulate(out, block, weights[rows, None] * self._block_dot(block, basis))
+        return out
+
     def columns_sq(self, weights: Array) -> Array:
         """Σ weights_i a_ij² for every column, the ones included."""
         out = np.zeros(self.n_columns)

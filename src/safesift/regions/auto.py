@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import GapBall, GradientBall, NormBall
+from safesift.regions.ball import GradientBall, plain_ball
 from safesift.regions.base import Everything, Intersection, Region, TestSet
 from safesift.regions.curvature import Curvature
 from safesift.regions.ellipsoid import Ellipsoid
@@ -34,7 +34,7 @@ class Auto(Region):
     """
 
     def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        regions: list[Region] = [GapBall() if problem.strong_convexity > 0 else NormBall()]
+        regions: list[Region] = [plain_ball(problem)]
         if math.isfinite(problem.loss.smoothness):
             regions.append(Curvature(max_rounds=_ROUNDS))
         elif problem.strong_convexity > 0 and not problem.fit_intercept:

@@ -99,6 +99,11 @@ class BallRegion(StartRegion):
         return f"{self.name.replace('_', ' ')} (radius {radius:.3g})"
 
 
+def plain_ball(problem: Problem) -> BallRegion:
+    """The ball there is for every problem: of the gap with strong convexity, else of the norm."""
+    return GapBall() if problem.strong_convexity > 0 else NormBall()
+
+
 def _penalised(problem: Problem, at: Evaluation) -> Array:
     """The coefficients; the very same array as the point where there is no intercept."""
     return problem.split(at.point)[0]

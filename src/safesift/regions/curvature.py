@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from safesift.design.base import Design
 from safesift.numerics import norm
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import BallRegion, GapBall, GradientBall, NormBall, StartRegion
+from safesift.regions.ball import GapBall, GradientBall, StartRegion, plain_ball
 from safesift.regions.base import Bounds, Everything, Intersection, Region, TestSet
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel, models
@@ -35,7 +35,7 @@ _WORTH_LEAVING_OUT = 0.1
 
 @dataclass(frozen=True)
 class Curvature(StartRegion):
-    """The ellipsoid that the curvature of the samples themselves proves (design: section 4).
+    """The ellipsoid that the curvature of the samples themselves proves: see docs/theory.md.
 
     Needs a loss with curvature; where there is none (hinge, ε-insensitive) or where none can be
     proved, it is the plain ball. Needs neither a duality gap nor strong convexity nor a bounded
@@ -83,7 +83,7 @@ class Curvature(StartRegion):
         if isinstance(whole, FeatureSubspace):
             inner, features = whole.inner, whole.features
         if not isinstance(inner, Tested):
-            return _plain_ball(problem).start(problem, at, dense)
+            return plain_ball(problem).start(problem, at, dense)
         columns = np.append(features, True) if problem.fit_intercept else features
         return inner.hull.members[0].embedded(columns)
 
@@ -226,17 +226,13 @@ def _plain(center: Center, why: str) -> TestSet:
     problem, at = center.problem, center.at
     if len(center.alphas) > 1:
         return _gradient_balls(center, why)
-    regions: list[Region] = [_plain_ball(problem)]
+    regions: list[Region] = [plain_ball(problem)]
     if problem.strong_convexity > 0 and not problem.fit_intercept:
         regions.append(GradientBall())
     try:
         return Intersection(tuple(region.build(problem, at) for region in regions), why)
     except UnboundedInterceptError:
         return Everything(why)
-
-
-def _plain_ball(problem: Problem) -> BallRegion:
-    return GapBall() if problem.strong_convexity > 0 else NormBall()
 
 
 def _gradient_balls(center: Center, why: str) -> TestSet:

@@ -13,7 +13,7 @@ from safesift import progress
 from safesift.numerics import EPS, norm
 from safesift.parameters import require_positive
 from safesift.problem import Evaluation, Problem
-from safesift.regions.ball import GapBall, NormBall, ObjectiveBall, StartRegion
+from safesift.regions.ball import GapBall, NormBall, ObjectiveBall, StartRegion, plain_ball
 from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Curvature
 from safesift.regions.cuts import CutMaker, Depth, _check_depth
@@ -97,7 +97,7 @@ class Ellipsoid(Region):
 
     def _start(self, problem: Problem) -> StartRegion:
         if self.start == "auto":
-            return GapBall() if problem.strong_convexity > 0 else NormBall()
+            return plain_ball(problem)
         return resolve("start", self.start, _STARTS, StartRegion)
 
     def _dense(self, problem: Problem) -> bool:

@@ -75,10 +75,9 @@ class NystromCurvature:
         moved = self._design.only(change != 0)
         change = change[change != 0]
         padded = np.pad(self._basis, ((0, int(self._design.intercept)), (0, 0)))
-        for rows, block in moved.blocks():
-            projected = moved._block_dot(block, padded)
-            moved._accumulate(self._product, block, change[rows, None] * projected)
-            moved._accumulate(self._ones, block, change[rows])
+        self._product += moved.gram_product(padded, change)
+        if self._design.intercept:
+            self._ones += moved.rmatvec(change)
         norms, sizes = moved.row_norms, np.abs(change)
         self._load += np.array([sizes.sum(), sizes @ norms, sizes @ norms**2])
         self._weights = weights.copy()

@@ -70,14 +70,12 @@ class SelfConsistent:
     hull : Hull
     energy : float
         (1/W) Σ s_i (secant slope)_i (a_iᵀu)² ≤ energy for u = x* − x₀.
-    n_rounds : int
     """
 
     weights: Array
     bounds: Bounds
     hull: Hull
     energy: float
-    n_rounds: int
 
 
 def self_consistent(
@@ -98,7 +96,7 @@ def self_consistent(
         bounds = bounds_of_rows(found.hull, design, rows).intersect(known.bounds.take(rows))
         lowered = _confirmed(center, bounds, rows, weights[rows], n_rounds)
         if np.array_equal(lowered, weights[rows]):
-            return SelfConsistent(weights, bounds, found.hull, found.energy, n_rounds)
+            return SelfConsistent(weights, bounds, found.hull, found.energy)
         weights = weights.copy()
         weights[rows] = lowered
     return None

@@ -177,7 +177,8 @@ class Shape:
     def coordinate_widths(self) -> Array:
         """Upper bounds on √E_jj for every coordinate."""
         if self.is_dense:
-            return self.scale * np.linalg.norm(self.factor, axis=1) * (1.0 + 8 * EPS)
+            room = 1.0 + 8 * (self.dimension + 1) * EPS
+            return self.scale * np.linalg.norm(self.factor, axis=1) * room
         L, shrinkage = self._principal()
         variances = 1.0 - np.square(L) @ shrinkage
         error = 16 * (len(shrinkage) + 1) * EPS * (1.0 + _largest(shrinkage))

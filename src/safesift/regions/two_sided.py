@@ -119,9 +119,10 @@ def _two_sided_set(
     smallest = most.map(lambda values: 1.0 / (1.0 + loose + values))
     largest = 1.0 / (1.0 - loose)
     middle = smallest.map(lambda values: 0.5 * (largest + values))
-    spread = smallest.map(lambda values: np.sqrt(np.maximum(largest - values, 0.0) + 8 * EPS))
-    shape = Shape(len(T), 1.0, None, spread.product(T.T).T)
+    # the computed eigenvectors are orthonormal, and their products exact, to this only
     rounding = 8.0 * (len(T) + 8) * EPS
+    spread = smallest.map(lambda values: np.sqrt(np.maximum(largest - values, 0.0) + rounding))
+    shape = Shape(len(T), 1.0, None, spread.product(T.T).T)
     size, stretch = float(np.linalg.norm(T)), min(stretch, Shape(len(T), 1.0, None, T).stretch)
     sets = []
     for g in center.gradients:
