@@ -396,6 +396,15 @@ class Problem:
 
     # --- reduction --------------------------------------------------------------------------
 
+    def at_level(self, alpha: float, penalty: Penalty | None = None) -> Problem:
+        """The same samples with another alpha, or another radius of the constraint."""
+        moved = replace(self, alpha=alpha, penalty=self.penalty if penalty is None else penalty)
+        for name in ("shares", "centers", "unit", "_best_constant"):
+            # neither depends on the penalty, which is 0 at 0
+            if name in self.__dict__:
+                moved.__dict__[name] = self.__dict__[name]
+        return moved
+
     def with_features(self, features: NDArray) -> Problem:
         """The same objective on some of the features: the others are 0 at every point."""
         columns = np.append(features, True) if self.fit_intercept else features

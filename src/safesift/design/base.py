@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design import tally
 from safesift.numerics import EPS, UNDERFLOW
 
 Array = NDArray[np.float64]
@@ -90,38 +91,46 @@ class Design(ABC):
 
     # --- products ---------------------------------------------------------------------------
 
+    def _read(self) -> Iterator[tuple[slice, NDArray]]:
+        """The blocks, counted as they are read."""
+        for rows, block in self.blocks():
+            tally.count(rows.stop - rows.start)
+            yield rows, block
+
     def matvec(self, x: Array) -> Array:
         """A @ x for a vector, or for a matrix with few columns."""
         out = np.empty((self.n_samples, *x.shape[1:]))
-        for rows, block in self.blocks():
+        for rows, block in self._read():
             out[rows] = self._block_dot(block, x)
         return out
 
     def rmatvec(self, u: Array) -> Array:
         """Aᵀ @ u for a vector, or for a matrix with few columns."""
         out = np.zeros((self.n_columns, *u.shape[1:]))
-        for rows, block in self.blocks():
+        for rows, block in self._read():
             self._accumulate(out, block, u[rows])
         return out
 
     def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
-        """The predictions A @ x and, in the same pass, Aᵀ @ dual(predictions, rows)."""
-        pred = np.empty(self.n_samples)
-        gradient = np.zeros(self.n_columns)
-        for rows, block in self.blocks():
+        """The predictions A @ x and, in the same pass, Aᵀ @ dual(predictions, rows).
+
+        x may be a vector, or a matrix with few columns.
+        """
+        pred = np.empty((self.n_samples, *x.shape[1:]))
+        gradient = np.zeros((self.n_columns, *x.shape[1:]))
+        for rows, block in self._read():
             pred[rows] = self._block_dot(block, x)
             self._accumulate(gradient, block, dual(pred[rows], rows))
         return pred, gradient
 
     def gram(self, weights: Array) -> Array:
-        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric. Rows of weight 0 are skipped."""
+        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric. Rows of weight 0 are not read."""
         out = np.zeros((self.n_columns, self.n_columns))
         p = self.n_features
-        for rows, block in self.blocks():
-            used = np.flatnonzero(weights[rows])
-            if used.size == 0:
-                continue
-            block, w = block[used], weights[rows][used]
+        used = weights != 0
+        weights = weights[used]
+        for rows, block in self.only(used)._read():
+            w = weights[rows]
             out[:p, :p] += self._block_gram(block, w)
             if self.intercept:
                 column = block.T @ w
@@ -133,14 +142,14 @@ class Design(ABC):
     def gram_product(self, basis: Array, weights: Array) -> Array:
         """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""
         out = np.zeros((self.n_columns, basis.shape[1]))
-        for rows, block in self.blocks():
+        for rows, block in self._read():
             self._accumulate(out, block, weights[rows, None] * self._block_dot(block, basis))
         return out
 
     def columns_sq(self, weights: Array) -> Array:
         """Σ weights_i a_ij² for every column, the ones included."""
         out = np.zeros(self.n_columns)
-        for rows, block in self.blocks():
+        for rows, block in self._read():
             out[: self.n_features] += self._block_columns_sq(block, weights[rows])
         if self.intercept:
             out[-1] = weights.sum()
@@ -149,7 +158,7 @@ class Design(ABC):
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
         out = np.empty(self.n_samples)
-        for rows, block in self.blocks():
+        for rows, block in self._read():
             projected = self._block_dot(block, basis)
             np.square(projected, out=projected)
             out[rows] = projected @ weights
@@ -163,7 +172,7 @@ class Design(ABC):
         """
         norms_sq = np.empty(self.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, block in self.blocks():
+            for rows, block in self._read():
                 norms_sq[rows] = self._block_norms_sq(block)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error

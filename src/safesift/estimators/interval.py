@@ -20,8 +20,8 @@ from safesift.numerics import total
 from safesift.penalties import Penalty
 from safesift.problem import Problem
 from safesift.registry import resolve
-from safesift.solvers.newton import Solution
-from safesift.solvers.screened import screened_newton
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Settings, Solution
 from safesift.validation import check_positive, check_weights, make_problem
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     verbose : int, default=0
-        Whether to print a line per round.
+        Whether to print a line per check.
 
     Attributes
     ----------
@@ -69,8 +69,9 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     undecided_ : array of shape (n_samples,)
         True where it is not proved on which piece of its loss the sample lies.
     history_ : list of dict
-        A round each: the rows worked on (`n_rows`), `n_iter`, `gap`, `relative_gap`, and how many
-        samples were kept and undecided at its end (`n_kept`, `n_undecided`).
+        How things stood each time the gap was measured on all samples: `passes` over the data,
+        `seconds`, `gap`, `relative_gap`, how many samples were kept and undecided (`n_kept`,
+        `n_undecided`), and how many features were not proved to be zero (`n_features`).
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only where X has feature names that are strings.
@@ -147,11 +148,12 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
                 f"warm_start=True, but the last model had {len(start)} coefficients (with the "
                 f"intercept) and this one has {problem.design.n_columns}: set warm_start=False."
             )
-        found = screened_newton(problem, tol=tol, max_iter=int(self.max_iter), start=start)
+        settings = Settings(tol, int(self.max_iter))
+        ((found,),) = solve_path([[problem]], settings, [start])
         self._keep_solution(problem, found.solution)
-        self.kept_ = ~found.decisions.dropped
-        self.undecided_ = found.decisions.undecided
-        self.history_ = [asdict(stage) for stage in found.rounds]
+        self.kept_ = found.kept
+        self.undecided_ = found.undecided
+        self.history_ = [asdict(check) for check in found.history]
         if self.verbose:
             self._tell()
         return self
@@ -203,11 +205,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         )
 
     def _tell(self) -> None:
-        for stage in self.history_:
+        for check in self.history_:
             print(
-                f"{stage['n_rows']} rows, {stage['n_iter']} steps: relative gap "
-                f"{stage['relative_gap']:.2g}, {stage['n_kept']} kept, "
-                f"{stage['n_undecided']} undecided"
+                f"{check['passes']:.1f} passes, {check['seconds']:.2g} s: relative gap "
+                f"{check['relative_gap']:.2g}, {check['n_kept']} kept, "
+                f"{check['n_undecided']} undecided"
             )
 
     # --- using ------------------------------------------------------------------------------

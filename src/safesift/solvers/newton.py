@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift import progress
-from safesift.duality import WIDTHS, DualPoint
+from safesift.duality import WIDTHS
 from safesift.gram import WeightedGram
 from safesift.numerics import EPS, total
 from safesift.problem import Evaluation, Problem
 from safesift.solvers.quadratic import Model, minimise
+from safesift.solvers.records import Solution
 
 Array = NDArray[np.float64]
 
@@ -33,38 +34,6 @@ _LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
 _SHRINK, _MOST_STEPS = 0.2, 25
 # products of two numbers below that are finite
 _OVERFLOW = 1e150
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Where a solver ended.
-
-    Attributes
-    ----------
-    at : Evaluation
-        Of the problem at the last point.
-    dual : DualPoint
-        The best dual point seen.
-    gap : float
-        Certified: P(point) − min P is at most that.
-    reference : float
-        What the tolerance is relative to: P of the best constant model, unless that is 0.
-    n_iter : int
-        Newton steps.
-    converged : bool
-        Whether gap ≤ tol·reference.
-    """
-
-    at: Evaluation
-    dual: DualPoint
-    gap: float
-    reference: float
-    n_iter: int
-    converged: bool
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / self.reference
 
 
 # data so large that squares overflow end in an infinite gap, not in a warning

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import time
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.tally import Tally, counting
 from safesift.problem import Evaluation, Problem
-from safesift.regions import REGIONS, Bounds
+from safesift.regions import REGIONS, Region
 from safesift.screening import Decisions, decide
-from safesift.solvers.newton import Solution, newton
+from safesift.solvers.newton import newton
+from safesift.solvers.records import Check, Fit, Settings, Solution
 
 Array = NDArray[np.float64]
 
@@ -19,53 +22,8 @@ Array = NDArray[np.float64]
 _ROUGH = 1e-3
 
 
-@dataclass(frozen=True)
-class Round:
-    """One run of the solver, and where it left the full problem.
-
-    Attributes
-    ----------
-    n_rows : int
-        How many rows the solver worked on.
-    n_iter : int
-        Its steps.
-    gap, relative_gap : float
-        Certified, on all rows, at its end.
-    n_kept, n_undecided : int
-        How many rows are not proved to be of no influence, and on how many it is not proved
-        on which piece of their loss they lie, at its end.
-    """
-
-    n_rows: int
-    n_iter: int
-    gap: float
-    relative_gap: float
-    n_kept: int
-    n_undecided: int
-
-
-@dataclass(frozen=True, eq=False)
-class ScreenedSolution:
-    """A solution certified on all rows, and what became of every row there.
-
-    Attributes
-    ----------
-    solution : Solution
-        Of the full problem.
-    decisions : Decisions
-        At the solution.
-    rounds : tuple of Round
-    """
-
-    solution: Solution
-    decisions: Decisions
-    rounds: tuple[Round, ...]
-
-
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def screened_newton(
-    problem: Problem, *, tol: float, max_iter: int = 100, start: Array | None = None
-) -> ScreenedSolution:
+def screened_newton(problem: Problem, settings: Settings, start: Array | None = None) -> Fit:
     """Minimise a problem by Newton steps, folding away the rows that are decided.
 
     First all rows to a rough gap, then the reduced problem, which has exactly the same optima. Its
@@ -75,71 +33,93 @@ def screened_newton(
     Parameters
     ----------
     problem : Problem
-    tol : float
-        Relative to P of the best constant model.
-    max_iter : int, default=100
-        The largest number of Newton steps, over all rounds.
+    settings : Settings
     start : array, optional
         A point; the best constant model by default.
 
     Returns
     -------
-    ScreenedSolution
+    Fit
     """
-    n_rows = problem.design.n_samples
-    current = newton(problem, tol=max(tol, _ROUGH), max_iter=max_iter, start=start)
-    bounds = _bounds(problem, current.at)
-    rounds = [_round(problem, n_rows, current, bounds)]
-    target, n_iter = tol * current.reference, current.n_iter
-    stages = [_on_undecided_rows, _on_all_rows]
-    while stages and current.gap > target and n_iter < max_iter:
-        advance = stages.pop(0)
-        current, n_rows = advance(problem, current, bounds, tol, max_iter - n_iter)
-        n_iter += current.n_iter
-        bounds = _bounds(problem, current.at)
-        rounds.append(_round(problem, n_rows, current, bounds))
-    solution = replace(current, n_iter=n_iter, converged=current.gap <= target)
-    return ScreenedSolution(solution, decide(problem, bounds, "always"), tuple(rounds))
+    with counting() as tally:
+        return _Run(problem, settings, tally).solve(start)
 
 
-def _bounds(problem: Problem, at: Evaluation) -> Bounds:
-    return REGIONS["auto"]().build(problem, at).bounds(problem.design)
+class _Run:
+    def __init__(self, problem: Problem, settings: Settings, tally: Tally) -> None:
+        self._problem, self._settings, self._tally = problem, settings, tally
+        self._region = _region(settings)
+        self._began = time.perf_counter()
+        self._history: list[Check] = []
 
+    def solve(self, start: Array | None) -> Fit:
+        problem, tol, most = self._problem, self._settings.tol, self._settings.max_iter
+        screens = self._settings.screening is not None
+        rough = max(tol, _ROUGH) if screens else tol
+        current = newton(problem, tol=rough, max_iter=most, start=start)
+        decisions = self._check(current)
+        target, n_iter = tol * current.reference, current.n_iter
+        stages = [self._on_undecided_rows, self._on_all_rows] if screens else []
+        while stages and current.gap > target and n_iter < most:
+            advance = stages.pop(0)
+            current = advance(current, decisions, most - n_iter)
+            n_iter += current.n_iter
+            decisions = self._check(current)
+        solution = replace(current, n_iter=n_iter, converged=current.gap <= target)
+        return Fit(problem, solution, decisions, tuple(self._history))
 
-def _round(problem: Problem, n_rows: int, found: Solution, bounds: Bounds) -> Round:
-    decisions = decide(problem, bounds, "always")
-    kept, undecided = int((~decisions.dropped).sum()), int(decisions.undecided.sum())
-    return Round(n_rows, found.n_iter, found.gap, found.relative_gap, kept, undecided)
+    def _check(self, found: Solution) -> Decisions:
+        problem = self._problem
+        test_set = self._region.build(problem, found.at)
+        decisions = decide(problem, test_set.bounds(problem.design), "always")
+        p = problem.design.n_features
+        self._history.append(
+            Check(
+                passes=self._tally.rows / problem.design.n_samples,
+                seconds=time.perf_counter() - self._began,
+                gap=found.gap,
+                relative_gap=found.relative_gap,
+                n_kept=int((~decisions.dropped).sum()),
+                n_undecided=int(decisions.undecided.sum()),
+                n_features=p - int(test_set.zero_features(p).sum()),
+            )
+        )
+        return decisions
 
+    def _on_all_rows(self, current: Solution, decisions: Decisions, max_iter: int) -> Solution:
+        problem, tol = self._problem, self._settings.tol
+        found = newton(problem, tol=tol, max_iter=max_iter, start=current.at.point)
+        return _better(problem, current, found.at, found)
 
-def _on_all_rows(
-    problem: Problem, current: Solution, bounds: Bounds, tol: float, max_iter: int
-) -> tuple[Solution, int]:
-    found = newton(problem, tol=tol, max_iter=max_iter, start=current.at.point)
-    return _better(problem, current, found.at, found), problem.design.n_samples
-
-
-def _on_undecided_rows(
-    problem: Problem, current: Solution, bounds: Bounds, tol: float, max_iter: int
-) -> tuple[Solution, int]:
-    decisions = decide(problem, bounds)
-    if decisions.undecided.all():
-        return _on_all_rows(problem, current, bounds, tol, max_iter)
-    reduced = problem.reduce(decisions)
-    found = newton(
-        reduced, tol=tol, max_iter=max_iter, start=current.at.point, reference=current.reference
-    )
-    at = problem.evaluate(found.at.point)
-    if math.isinf(problem.loss.smoothness):
-        # at a kink the slopes are those of the reduced dual, elsewhere those of the piece
-        nu = at.nu.copy()
-        nu[decisions.undecided] = found.dual.nu
-        slopes = replace(at, nu=nu, loss_gradient=problem.design.rmatvec(problem.shares * nu))
-    else:
+    def _on_undecided_rows(
+        self, current: Solution, decisions: Decisions, max_iter: int
+    ) -> Solution:
+        problem = self._problem
+        if decisions.undecided.all():
+            return self._on_all_rows(current, decisions, max_iter)
+        found = newton(
+            problem.reduce(decisions),
+            tol=self._settings.tol,
+            max_iter=max_iter,
+            start=current.at.point,
+            reference=current.reference,
+        )
+        at = problem.evaluate(found.at.point)
         slopes = at
-    dual = problem.best_dual(slopes, current.dual)
-    found = replace(found, dual=dual, gap=problem.gap(at, dual))
-    return _better(problem, current, at, found), reduced.design.n_samples
+        if math.isinf(problem.loss.smoothness):
+            # at a kink the slopes are those of the reduced dual, elsewhere those of the piece
+            nu = at.nu.copy()
+            nu[decisions.undecided] = found.dual.nu
+            slopes = replace(at, nu=nu, loss_gradient=problem.design.rmatvec(problem.shares * nu))
+        dual = problem.best_dual(slopes, current.dual)
+        found = replace(found, dual=dual, gap=problem.gap(at, dual))
+        return _better(problem, current, at, found)
+
+
+def _region(settings: Settings) -> Region:
+    if isinstance(settings.screening, Region):
+        return settings.screening
+    return REGIONS["auto"]()
 
 
 def _better(problem: Problem, current: Solution, at: Evaluation, found: Solution) -> Solution:

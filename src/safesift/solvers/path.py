@@ -1,0 +1,46 @@
+"""Problems that share their rows, solved one level of a path after another, warm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.problem import Problem
+from safesift.solvers.records import Fit, Settings
+from safesift.solvers.screened import screened_newton
+
+Array = NDArray[np.float64]
+
+
+def solve_path(
+    levels: Sequence[Sequence[Problem]],
+    settings: Settings,
+    starts: Sequence[Array | None] | None = None,
+) -> list[list[Fit]]:
+    """Solve problems that share one design, for one alpha (or radius) after another.
+
+    Parameters
+    ----------
+    levels : sequence of sequences of Problem
+        `levels[i][k]` is problem k (a class against the rest, a fold) at the i-th alpha or radius.
+        All have the same design object; problem k has the same y, loss and weights at every level.
+    settings : Settings
+    starts : sequence of arrays, optional
+        A point for each problem of the first level.
+
+    Returns
+    -------
+    list of lists of Fit
+        `[i][k]` belongs to `levels[i][k]`.
+    """
+    warm = list(starts) if starts is not None else [None] * len(levels[0])
+    found = []
+    for problems in levels:
+        fits = [
+            screened_newton(p, settings, start) for p, start in zip(problems, warm, strict=True)
+        ]
+        warm = [fit.solution.at.point for fit in fits]
+        found.append(fits)
+    return found
