@@ -47,6 +47,10 @@ class Design(ABC):
         """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
 
     @abstractmethod
+    def gathered(self, rows: NDArray) -> NDArray:
+        """The rows at some indices as one block, float64."""
+
+    @abstractmethod
     def take(self, rows: NDArray) -> Design:
         """The rows selected by a boolean mask or by indices, in the type they came in."""
 

@@ -48,6 +48,9 @@ class DenseDesign(Design):
             rows = slice(start, min(start + self.block_rows, self.n_samples))
             yield rows, self.array[rows].astype(np.float64, copy=False)
 
+    def gathered(self, rows: NDArray) -> Array:
+        return self.array[rows].astype(np.float64, copy=False)
+
     def take(self, rows: NDArray) -> DenseDesign:
         return DenseDesign(self.array[rows], self.intercept)
 

@@ -58,6 +58,9 @@ class SparseDesign(Design):
             )
             yield slice(start, stop), block
 
+    def gathered(self, rows: NDArray) -> Any:
+        return self.matrix[rows].astype(np.float64, copy=False)
+
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
 
