@@ -216,22 +216,33 @@ class Dual:
     def _best_on(self, ray: Ray) -> DualPoint:
         """The best point of a ray: a concave problem in one variable."""
         problem = self.problem
-        candidates = [0.0, 1.0]
         # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
-        if problem.folded is None or not problem.fit_intercept:
-            error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
-            low, high = self._feasible_multiples(ray, error)
-            if low < high:
-                found = minimize_scalar(
-                    lambda c: -self._value(ray, c, conjugates(c), error),
-                    bounds=(low, high),
-                    method="bounded",
-                    options={"xatol": 1e-12},
-                )
-                candidates += [float(found.x), low, high]
-        values = [self.value(ray, c) for c in candidates]
-        best = int(np.argmax(values))
-        return DualPoint(candidates[best] * ray.nu, values[best])
+        if problem.folded is not None and problem.fit_intercept:
+            return max((self._point(ray, c) for c in (1.0, 0.0)), key=lambda dual: dual.value)
+        error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
+
+        def estimate(multiple: float) -> float:
+            return self._value(ray, multiple, conjugates(multiple), error)
+
+        candidates = [1.0]
+        low, high = self._feasible_multiples(ray, error)
+        if low < high:
+            found = minimize_scalar(
+                lambda c: -estimate(c),
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-12},
+            )
+            candidates += [float(found.x), low, high]
+        # a certified value takes several sums over the samples: of the best that is feasible only
+        for multiple in sorted(candidates, key=estimate, reverse=True):
+            found = self._point(ray, multiple)
+            if math.isfinite(found.value):
+                return found
+        return self._point(ray, 0.0)
+
+    def _point(self, ray: Ray, multiple: float) -> DualPoint:
+        return DualPoint(multiple * ray.nu, self.value(ray, multiple))
 
     def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
