@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 # widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
 WIDTHS = (0.3, 0.03, 0.003)
 
+# slopes whose sum is this share of their sizes cancel
+_BALANCED = 1e-14
+
 # shares by which a folded part pulls an infeasible dual point towards the feasible ones
 PULLS = tuple(10.0**power for power in range(-14, 0))
 
@@ -165,6 +168,9 @@ class Dual:
                 return Ray(ray.nu, ray.loss_gradient, moved)
         mass = problem.shares * ray.nu
         up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        if abs(up - down - target) <= _BALANCED * (up + down):
+            # they cancel as well as anything, and what is left is paid for by `_balance`
+            return ray
         shrink_up, shrink_down = _fraction(target + down, up), _fraction(up - target, down)
         nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
         return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from safesift.design.tally import Tally, counting
 from safesift.problem import Problem
 from safesift.regions import Region
+from safesift.regions.base import TestSet
 from safesift.screening import Decisions, decide
-from safesift.solvers.certify import certified_region
+from safesift.solvers.certify import quick_region, thorough_region, worth_more
 from safesift.solvers.doubt import Doubt, EveryRow, Guess, Undecided
 from safesift.solvers.lockstep import Run, alone, together
 from safesift.solvers.newton import Memory, NewtonRun, check_columns, reference_value
@@ -62,10 +63,10 @@ class _Track:
         if self.start is None:
             self.start = rough_start(problem, self._reference, settings)
         run = _Run(problem, self._reference, settings.tol, settings.max_iter, self._doubt)
-        run.begin(tally)
+        run.begin(tally, settings)
         solution = yield from run.solve(self.start)
         self.start = run.memory or solution.at.point
-        decisions = run.conclude(settings)
+        decisions = run.conclude()
         return Fit(problem, solution, decisions, tuple(run.history))
 
 
@@ -100,33 +101,35 @@ def _doubt(problem: Problem, settings: Settings) -> Doubt:
 class _Run(NewtonRun):
     """A run that keeps a history."""
 
-    def begin(self, tally: Tally) -> None:
+    def begin(self, tally: Tally, settings: Settings) -> None:
         self.history: list[Check] = []
-        self._tally, self._began = tally, time.perf_counter()
+        self._tally, self._settings, self._began = tally, settings, time.perf_counter()
 
     def check(self) -> None:
-        n, p = self.problem.design.n_samples, self.problem.design.n_features
-        self.history.append(self._check(n, n, p))
+        region = quick_region(self.problem, self.at, self.gap, self.gram, self._settings)
+        self._decisions = self._decided_by(region)
 
-    def _check(self, n_kept: int, n_undecided: int, n_features: int) -> Check:
-        return Check(
-            passes=self._tally.rows / max(self.problem.design.n_samples, 1),
-            seconds=time.perf_counter() - self._began,
-            gap=self.gap,
-            relative_gap=self.gap / self.reference,
-            n_kept=n_kept,
-            n_undecided=n_undecided,
-            n_features=n_features,
-        )
-
-    def conclude(self, settings: Settings) -> Decisions:
+    def conclude(self) -> Decisions:
         """What became of every row, at the solution."""
-        problem = self.problem
-        gram = None if self.memory is None else self.memory.gram
-        region = certified_region(problem, self.at, self.gap, gram, settings)
+        if worth_more(self._decisions, self._settings):
+            region = thorough_region(self.problem, self.at, self._settings)
+            self.history.pop()
+            self._decisions = self._decided_by(region)
+        return self._decisions
+
+    def _decided_by(self, region: TestSet) -> Decisions:
+        """The decisions, noted in the history."""
+        problem, p = self.problem, self.problem.design.n_features
         decisions = decide(problem, region.bounds(problem.design), "always")
-        p = problem.design.n_features
-        zero = region.zero_features(p)
-        kept, undecided = int((~decisions.dropped).sum()), int(decisions.undecided.sum())
-        self.history[-1] = self._check(kept, undecided, p - int(zero.sum()))
+        self.history.append(
+            Check(
+                passes=self._tally.rows / max(problem.design.n_samples, 1),
+                seconds=time.perf_counter() - self._began,
+                gap=self.gap,
+                relative_gap=self.gap / self.reference,
+                n_kept=int((~decisions.dropped).sum()),
+                n_undecided=int(decisions.undecided.sum()),
+                n_features=p - int(region.zero_features(p).sum()),
+            )
+        )
         return decisions

@@ -118,6 +118,8 @@ class NewtonRun:
         The best point so far.
     dual : DualPoint
     gap : float
+    gram : WeightedGram or None
+        Of the loss's curvature, for smooth losses.
     memory : Memory or None
         For the next level; after `solve`, for smooth losses.
     """
@@ -125,6 +127,7 @@ class NewtonRun:
     at: Evaluation
     dual: DualPoint | None = None
     gap: float = math.inf
+    gram: WeightedGram | None = None
     memory: Memory | None = None
 
     def __init__(
@@ -177,7 +180,7 @@ class NewtonRun:
             start = start.at.point if isinstance(start, Memory) else start
             first = yield from self._first(start)
             gram = WeightedGram(problem.design)
-        self.at = first
+        self.at, self.gram = first, gram
         if not isinstance(start, Memory):
             self._measure(first)
         steps = Steps(problem)
