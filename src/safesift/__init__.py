@@ -15,6 +15,11 @@ __version__ = "0.1.0"
 # name -> the module that holds it; loaded when first used, so that the import stays cheap
 _LAZY = {
     "IntervalRegressor": "safesift.estimators.interval",
+    "SafeClassifier": "safesift.estimators.classifier",
+    "SafeClassifierCV": "safesift.estimators.cross_validation",
+    "SafeRegressor": "safesift.estimators.regressor",
+    "SafeRegressorCV": "safesift.estimators.cross_validation",
+    "SampleScreener": "safesift.estimators.sampler",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -40,6 +45,11 @@ __all__ = [
     "Omega",
     "RangeResult",
     "RegionError",
+    "SafeClassifier",
+    "SafeClassifierCV",
+    "SafeRegressor",
+    "SafeRegressorCV",
+    "SampleScreener",
     "ScreeningResult",
     "SetDistance",
     "__version__",
@@ -69,7 +79,11 @@ if TYPE_CHECKING:
         objective_bounds,
         pointwise_bound,
     )
+    from safesift.estimators.classifier import SafeClassifier
+    from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
+    from safesift.estimators.regressor import SafeRegressor
+    from safesift.estimators.sampler import SampleScreener
     from safesift.omegas import CustomOmega, Omega
     from safesift.plotting import plot_losses
     from safesift.ranges import RangeResult, screen_range
