@@ -112,6 +112,13 @@ def at_level(problem: Problem, level: float) -> Problem:
     return problem.at_level(float(level))
 
 
+def along(problem: Problem, levels: Array) -> list[Problem]:
+    """The same samples at one level after another."""
+    # the best constant does not depend on the level: found here, it is taken along
+    _ = problem.constant_value
+    return [at_level(problem, level) for level in levels]
+
+
 def check_levels(alphas: Any, problem: Problem) -> Array:
     """Given alphas in the order of a path: falling, radii growing; an error for what is none."""
     try:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -61,6 +61,19 @@ class Samples:
     classes: NDArray | None = None
 
 
+class Missed(NamedTuple):
+    """How far from the tolerance a solver stopped, and after how many steps."""
+
+    relative_gap: float
+    n_iter: int
+
+
+def missed(fits: Sequence[Fit]) -> list[Missed]:
+    """Those fits that did not reach the tolerance."""
+    solutions = [fit.solution for fit in fits]
+    return [Missed(s.relative_gap, s.n_iter) for s in solutions if not s.converged]
+
+
 class LinearModel(CallbackSupportMixin, BaseEstimator):
     """Base of the linear estimators.
 
@@ -100,7 +113,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         samples = self._read(X, y, sample_weight)
         problems = self._problems(samples, loss, penalty, self.alpha)
         (fits,) = self._solve([problems], settings, self._starts(problems))
-        self._publish(self._attributes(samples, fits), settings, fits)
+        self._publish(self._attributes(samples, fits), fits)
+        self._warn(settings, missed(fits), len(fits))
         return self
 
     @abstractmethod
@@ -122,11 +136,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         levels: Sequence[Sequence[Problem]],
         settings: Settings,
         starts: Sequence[Array | None] | None = None,
-    ) -> Sequence[Sequence[Fit]]:
+    ) -> Iterator[Sequence[Fit]]:
+        """The fits of one level after another."""
         if isinstance(settings.screening, Region):
             settings.screening.validate(levels[0][0])
         with self._threads():
-            return solve_path(levels, settings, starts)
+            yield from solve_path(levels, settings, starts)
 
     def _threads(self) -> AbstractContextManager:
         if self.n_jobs is None:
@@ -202,31 +217,30 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             "history_": records(fit),
         }
 
-    def _publish(self, attributes: dict[str, Any], settings: Settings, fits: Sequence[Fit]) -> None:
-        """Set all fitted attributes at once, print and warn."""
+    def _publish(self, attributes: dict[str, Any], fits: Sequence[Fit]) -> None:
+        """Set all fitted attributes at once, and print how they came about."""
         vars(self).update(attributes)
         if self.verbose:
             for fit in fits:
                 _print_history(fit)
-        self._warn(settings, fits)
 
-    def _warn(self, settings: Settings, fits: Sequence[Fit]) -> None:
-        short = [fit.solution for fit in fits if not fit.solution.converged]
-        if not short:
+    def _warn(self, settings: Settings, missed: Sequence[Missed], n_problems: int) -> None:
+        """Say that some problems were not solved to the tolerance, and what to do about it."""
+        if not missed:
             return
-        worst = max(short, key=lambda solution: solution.relative_gap)
+        worst = max(missed)
         remedy = (
             "increase max_iter"
             if worst.n_iter >= settings.max_iter
             else "rounding allows no more, so scale the features or the targets"
         )
-        share = "" if len(fits) == 1 else f" for {len(short)} of {len(fits)} problems"
+        share = "" if n_problems == 1 else f" for {len(missed)} of {n_problems} problems"
         warnings.warn(
             f"{type(self).__name__} did not converge{share}: the relative duality gap is "
             f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
             f"{remedy}, or accept a larger tol.",
             ConvergenceWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
 
     # --- using ------------------------------------------------------------------------------
