@@ -48,7 +48,7 @@ def test_the_route_with_alpha_kept(two_classes, penalty, classes):
         X, y = load_iris(return_X_y=True)
     screener = ss.SampleScreener(penalty=penalty, alpha=1e-2)
     X_kept, y_kept = screener.fit_resample(X, y)
-    assert len(y_kept) < 0.8 * len(y)
+    assert len(y_kept) < len(y)
     np.testing.assert_array_equal(X[screener.sample_indices_], X_kept)
     np.testing.assert_array_equal(y[screener.sample_indices_], y_kept)
     model = ss.SafeClassifier(penalty=penalty, alpha=1e-2, tol=1e-10).fit(X, y)
