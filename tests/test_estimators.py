@@ -17,7 +17,7 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
@@ -89,6 +89,30 @@ def test_ridge(numbers):
     theirs = Ridge(alpha=0.1 * len(y)).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-8)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "parameters"),
+    [
+        (Lasso(alpha=0.05, tol=1e-10), {"penalty": "l1", "alpha": 0.05}),
+        (
+            ElasticNet(alpha=0.05, l1_ratio=0.3, tol=1e-10),
+            {"penalty": "elastic_net", "l1_ratio": 0.3, "alpha": 0.05},
+        ),
+    ],
+    ids=["lasso", "elastic net"],
+)
+def test_lasso_and_elastic_net(numbers, theirs, parameters):
+    ours = ss.SafeRegressor("squared", **parameters, tol=1e-10).fit(*numbers)
+    np.testing.assert_allclose(ours.coef_, theirs.fit(*numbers).coef_, atol=1e-6)
+
+
+def test_logistic_regression(two_classes):
+    X, y = two_classes
+    ours = ss.SafeClassifier("logistic", alpha=1e-2, tol=1e-10).fit(X, y)
+    theirs = LogisticRegression(C=1 / (len(y) * 1e-2), tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
+    np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=1e-5)
 
 
 def test_the_signature_of_the_issue(two_classes):

@@ -37,7 +37,7 @@ _LAZY = {
     "plot_losses": "safesift.plotting",
     "pointwise_bound": "safesift.convolution",
 }
-_MODULES = ("losses", "penalties", "regions")
+_MODULES = ("grids", "losses", "penalties", "regions")
 
 __all__ = [
     "CustomOmega",
@@ -53,6 +53,7 @@ __all__ = [
     "ScreeningResult",
     "SetDistance",
     "__version__",
+    "grids",
     "infimum_convolution",
     "losses",
     "make_safe",
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from safesift import losses, penalties, regions
+    from safesift import grids, losses, penalties, regions
     from safesift.convolution import (
         SetDistance,
         infimum_convolution,
