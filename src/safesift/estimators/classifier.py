@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.design import as_design
 from safesift.estimators.linear import LinearModel, Samples, records
 from safesift.losses import Logistic, Loss, SafeLogistic
 from safesift.penalties import Penalty
 from safesift.problem import Problem
 from safesift.regions import Region
 from safesift.solvers.records import Fit
-from safesift.validation import check_weights
+from safesift.validation import check_positive, check_weights
 
 Array = NDArray[np.float64]
 
@@ -50,12 +50,13 @@ class Classification(ClassifierMixin, LinearModel):
                 f"y has one class only ({classes[0]!r}, among samples of positive weight): "
                 f"{type(self).__name__} needs two."
             )
-        return Samples(X, y, weights, weights * self._class_weights(y, weights, classes), classes)
+        if self.class_weight is None:
+            return Samples(X, y, weights, weights, classes)
+        factors = self._class_weights(y, weights, classes)
+        return Samples(X, y, weights, check_weights(weights * factors, len(y)), classes)
 
     def _class_weights(self, y: NDArray, weights: Array, classes: NDArray) -> Array:
         """For every sample the weight of its class; "balanced" gives all the same total."""
-        if self.class_weight is None:
-            return np.ones(len(y))
         # a label that only samples of weight 0 have may get any number
         codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -71,11 +72,17 @@ class Classification(ClassifierMixin, LinearModel):
     def _problems(
         self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
     ) -> list[Problem]:
-        signs = [np.where(samples.y == label, 1.0, -1.0) for label in samples.classes]
-        (last,) = super()._problems(replace(samples, y=signs[-1]), loss, penalty, alpha)
-        if len(signs) == 2:
-            return [last]
-        return [replace(last, y=y) for y in signs]
+        alpha = check_positive("alpha", alpha)
+        design = as_design(samples.X, bool(self.fit_intercept))
+        divisor = float(samples.weights.sum())
+        positive = samples.classes[1:] if len(samples.classes) == 2 else samples.classes
+        return [
+            Problem(
+                design=design, y=np.where(samples.y == label, 1.0, -1.0), loss=loss,
+                penalty=penalty, alpha=alpha, weights=samples.weights, divisor=divisor,
+            )
+            for label in positive
+        ]  # fmt: skip
 
     def _attributes(self, samples: Samples, fits: Sequence[Fit]) -> dict[str, Any]:
         kept = np.column_stack([fit.kept for fit in fits])
