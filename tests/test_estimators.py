@@ -231,6 +231,7 @@ def test_hinges_have_no_probabilities(two_classes):
     assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
         model.predict_proba(two_classes[0])
+    assert not hasattr(ss.SafeClassifier("no such loss"), "predict_proba")
 
 
 # --- storage --------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def test_regression_on_diabetes():
 def test_ten_digits_in_float32(mnist):
     X, y = mnist
     model = ss.SafeClassifier(alpha=1e-3, tol=1e-8, screening="curvature").fit(X, y)
-    assert model.coef_.shape == (10, 200) and model.score(X, y) > 0.8
+    assert model.coef_.shape == (10, 200) and model.score(X, y) > 0.7
     nine = make_problem(
         X, y == 9, loss="squared_hinge", penalty="l2", alpha=1e-3, fit_intercept=True
     ).problem

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from safesift.design import as_design
 from safesift.estimators.linear import LinearModel, Samples, records
-from safesift.losses import Logistic, Loss, SafeLogistic
+from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
 from safesift.penalties import Penalty
 from safesift.problem import Problem
 from safesift.regions import Region
@@ -25,7 +25,9 @@ Array = NDArray[np.float64]
 
 
 def _has_probabilities(estimator: Classification) -> bool:
-    if isinstance(estimator._checked_loss(), Logistic | SafeLogistic):
+    """Asked by `hasattr` at any time, so an unknown loss is no error here."""
+    named = LOSSES.get(estimator.loss) if isinstance(estimator.loss, str) else type(estimator.loss)
+    if named in (Logistic, SafeLogistic):
         return True
     raise AttributeError(
         f"loss={estimator.loss!r} gives no probabilities: use loss='logistic' or "
