@@ -47,20 +47,21 @@ class Case:
 
 
 def _ratio(outcomes: dict[str, Outcome], stage: str, target: float | None) -> dict[str, Any]:
-    """Best peer over ours. A peer that did not get there would need more: the ratio is a bound."""
+    """Best peer over ours; where none got there it would need more: the ratio is a bound."""
     (_, ours), *peers = ((name, found.stages[stage]) for name, found in outcomes.items())
     record: dict[str, Any] = {
         "ours": ours.seconds, "ours_reached": ours.reached, "target": target, "ratio": None,
     }  # fmt: skip
     if not peers:
         return record
-    name, best = min(peers, key=lambda peer: peer[1].seconds)
+    arrived = [peer for peer in peers if peer[1].reached] or peers
+    name, best = min(arrived, key=lambda peer: peer[1].seconds)
     ratio = best.seconds / ours.seconds
     known = target is not None and math.isfinite(ratio)
     return record | {
         "peer": name, "seconds": best.seconds, "at_least": not best.reached, "ratio": ratio,
         "met": bool(ours.reached and ratio >= target) if known else None,
-        "ratio_by_excess": min(p.seconds_by_excess for _, p in peers) / ours.seconds,
+        "ratio_by_excess": min(p.seconds_by_excess for _, p in arrived) / ours.seconds,
     }  # fmt: skip
 
 

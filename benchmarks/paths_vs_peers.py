@@ -26,8 +26,9 @@ from runner import Outcome, Runner
 from tables import paths_table, peers_table, singles_table, wide_console
 
 QUICK_ROWS = 2000
-# a peer that takes that many times the time of the best one so far is out of the race
-_SLOWER, _LEAST_LIMIT = 3.0, 10.0
+# A peer is out of the race after that many times the time of the best peer so far, or of ours
+# (more than any target), though not before it had a few seconds.
+_SLOWER_THAN_PEER, _SLOWER_THAN_OURS, _LEAST_LIMIT = 3.0, 150.0, 10.0
 
 
 def chosen(only: list[str]) -> list[Case]:
@@ -63,11 +64,12 @@ def race(case: Case, runner: Runner, data: str, limit: float) -> dict[str, Any]:
     limits = {"single": limit, "path": limit}
     ours = runner.run(data, case.task, OURS, _stages(case, limits, {}))
     outcomes = {OURS: ours}
+    limits = _tightened(limits, ours, _SLOWER_THAN_OURS)
     for name, peer in PEERS.items():
         if peer.supports(case.task):
             stages = _stages(case, limits, ours.floors)
             outcomes[name] = runner.run(data, case.task, name, stages)
-            limits = _tightened(limits, outcomes[name])
+            limits = _tightened(limits, outcomes[name], _SLOWER_THAN_PEER)
     return case.summary(outcomes)
 
 
@@ -79,11 +81,11 @@ def _stages(case: Case, limits: dict[str, float], floors: dict[str, list]) -> li
     ]
 
 
-def _tightened(limits: dict[str, float], outcome: Outcome) -> dict[str, float]:
+def _tightened(limits: dict[str, float], outcome: Outcome, times: float) -> dict[str, float]:
     tightened = dict(limits)
     for name, stage in outcome.stages.items():
         if stage.reached:
-            tightened[name] = min(limits[name], max(_SLOWER * stage.seconds, _LEAST_LIMIT))
+            tightened[name] = min(limits[name], max(times * stage.seconds, _LEAST_LIMIT))
     return tightened
 
 
