@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from race import OURS, Run, Stage
+from race import Run, Stage
 from tasks import Task
 
 _RACE = Path(__file__).with_name("race.py")
@@ -83,7 +83,7 @@ class Runner:
             ended = [s for s in waiting if s.name in begun] or waiting
             for stage in ended:
                 own = [event for event in events if event.get("stage") == stage.name]
-                outcome.stages[stage.name] = _stage_outcome(own, stage, solver)
+                outcome.stages[stage.name] = stage_outcome(own, stage)
                 for event in own:
                     if event["event"] == "floors":
                         outcome.floors[stage.name] = event["floors"]
@@ -119,7 +119,8 @@ def _storage(events: list[dict]) -> str | None:
     return next((e["kind"] for e in events if e["event"] == "storage"), None)
 
 
-def _stage_outcome(events: list[dict], stage: Stage, solver: str) -> StageOutcome:
+def stage_outcome(events: list[dict], stage: Stage) -> StageOutcome:
+    """What the events of one stage amount to, complete or not."""
     points = [e for e in events if e["event"] == "point"]
     times = [e["seconds"] for e in events if e["event"] == "time"]
     complete = len(points) == len(stage.alphas) and len(times) > 0
@@ -129,9 +130,10 @@ def _stage_outcome(events: list[dict], stage: Stage, solver: str) -> StageOutcom
     lower_bound = spent if late else max(spent, stage.limit)
     seconds = float(np.median(times)) if complete else lower_bound
     by_excess = seconds
-    if complete and solver != OURS:
-        known = [p["seconds_by_excess"] for p in points]
-        by_excess = seconds if any(map(math.isnan, known)) else min(seconds, sum(known))
+    if complete:
+        # nan where no setting came that near; ours has one time for all alphas
+        known = sum(point.get("seconds_by_excess", math.nan) for point in points)
+        by_excess = seconds if math.isnan(known) else min(seconds, known)
     return StageOutcome(
         seconds=seconds,
         reached=reached,
