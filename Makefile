@@ -15,10 +15,14 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-bench: $(VENV)/.test
+bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/screening_cost.py
 	$(BIN)/python benchmarks/curvature_power.py
 	$(BIN)/python benchmarks/convolution_cost.py
+	$(BIN)/python benchmarks/paths_vs_peers.py
+	$(BIN)/python benchmarks/price_of_ridge.py
+	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/memory.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
@@ -38,3 +42,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]'
 	touch $@ $(VENV)/.demo
+
+$(VENV)/.bench: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	touch $@ $(VENV)/.test $(VENV)/.demo

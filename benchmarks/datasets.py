@@ -36,13 +36,43 @@ def mnist() -> Dataset:
     return Dataset(X / np.linalg.norm(X, axis=1, keepdims=True), np.where(y == 9, 1.0, -1.0))
 
 
+def mnist_fourier() -> Dataset:
+    """512 random Fourier features of the pixels: dense, rows of norm about 1."""
+    from sklearn.kernel_approximation import RBFSampler
+
+    X, y = mnist()
+    return Dataset(RBFSampler(gamma=1.0, n_components=512, random_state=0).fit_transform(X), y)
+
+
+def mnist_digits() -> Dataset:
+    """The same pixels; the target is the digit itself, standardised."""
+    with np.load(folder() / "mnist.npz") as file:
+        digits = file["y_train"].astype(np.float64)
+    return Dataset(mnist().X, (digits - digits.mean()) / digits.std())
+
+
 def covtype() -> Dataset:
     """Standardised and divided by the rms row norm, class 2 against the rest."""
+    X, y = _standardised_covtype()
+    return Dataset(_unit_rms(X), np.where(y == 2, 1.0, -1.0))
+
+
+def covtype_elevation() -> Dataset:
+    """The elevation, standardised, from the other 53 columns."""
+    X, _ = _standardised_covtype()
+    return Dataset(_unit_rms(X[:, 1:]), X[:, 0].copy())
+
+
+def _standardised_covtype() -> tuple[np.ndarray, np.ndarray]:
     with np.load(folder() / "covtype.npz") as file:
         X, y = file["X"].astype(np.float64), file["y"]
     X -= X.mean(axis=0)
     X /= X.std(axis=0)
-    return Dataset(X / np.sqrt(np.mean(np.sum(X**2, axis=1))), np.where(y == 2, 1.0, -1.0))
+    return X, y
+
+
+def _unit_rms(X: np.ndarray) -> np.ndarray:
+    return X / np.sqrt(np.mean(np.sum(X**2, axis=1)))
 
 
 def a9a() -> Dataset:
@@ -66,6 +96,14 @@ def imdb() -> Dataset:
     return Dataset(X, np.where(table["label"].to_numpy() == "pos", 1.0, -1.0))
 
 
+def synthetic() -> Dataset:
+    """Made up, for trying things out without any file: 3000 × 20, noisy labels."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 20)) / np.sqrt(20)
+    signal = X @ rng.standard_normal(20) + 0.3 * rng.standard_normal(3000)
+    return Dataset(X, np.where(signal > 0, 1.0, -1.0))
+
+
 def _unit_rows(X: Any) -> Any:
     from sklearn.preprocessing import normalize
 
@@ -78,4 +116,12 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
     "covtype": covtype,
     "news20": news20,
     "imdb": imdb,
+}
+
+# what only some benchmarks use
+MORE_DATASETS: dict[str, Callable[[], Dataset]] = DATASETS | {
+    "mnist-fourier": mnist_fourier,
+    "mnist-digits": mnist_digits,
+    "covtype-elevation": covtype_elevation,
+    "synthetic": synthetic,
 }

@@ -1,0 +1,87 @@
+"""An SVM for the price of ridge regression: what a path costs beside one Ridge fit.
+
+    python benchmarks/price_of_ridge.py [mnist covtype] [--rows N] [--repeats 3]
+
+Squared hinge + l2, no intercept, relative gap 1e-6, all on the same dense matrix, in units of one
+`Ridge(solver="cholesky")` fit. Targets: ten alphas from 1e-3 to 1e-5 at most 3 of these units;
+without screening at least twice the time of the same path with it; a 5-fold cross-validation of
+20 alphas at most 4 times the one path of 20.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import numpy as np
+import results
+from datasets import MORE_DATASETS
+from rich.table import Table
+from screening_cost import median_seconds
+from sklearn.linear_model import Ridge
+from tables import wide_console
+
+import safesift as ss
+
+MODEL = {"loss": "squared_hinge", "penalty": "l2", "fit_intercept": False, "tol": 1e-6}
+TEN, TWENTY = np.geomspace(1e-3, 1e-5, 10), np.geomspace(1e-3, 1e-5, 20)
+
+
+def calls(X: np.ndarray, y: np.ndarray) -> dict[str, Callable[[], object]]:
+    return {
+        "ridge": lambda: Ridge(solver="cholesky", fit_intercept=False).fit(X, y),
+        "path of 10": lambda: ss.safe_path(X, y, alphas=TEN, **MODEL),
+        "without screening": lambda: ss.safe_path(X, y, alphas=TEN, screening=None, **MODEL),
+        "path of 20": lambda: ss.safe_path(X, y, alphas=TWENTY, **MODEL),
+        "cross-validation": lambda: ss.SafeClassifierCV(alphas=TWENTY, cv=5, **MODEL).fit(X, y),
+    }
+
+
+def measure(name: str, rows: int | None, repeats: int) -> dict[str, object]:
+    X, y = MORE_DATASETS[name]()
+    if rows is not None:
+        chosen = np.random.default_rng(0).permutation(len(y))[:rows]
+        X, y = X[chosen], y[chosen]
+    X, seconds = np.ascontiguousarray(X), {}
+    for label, call in calls(X, y).items():
+        call()  # what is compiled, and pages that are touched for the first time
+        seconds[label] = median_seconds(call, repeats)
+    return {"data": name, "shape": list(X.shape), "seconds": seconds}
+
+
+def table(records: list[dict]) -> Table:
+    shown = Table(title="Seconds, and ratios with their targets", title_justify="left")
+    for column in ("data", "what"):
+        shown.add_column(column)
+    for column in ("seconds", "ratio", "target", "met"):
+        shown.add_column(column, justify="right")
+    for record in records:
+        s = record["seconds"]
+        shown.add_row(record["data"], "one Ridge fit", f"{s['ridge']:.3g}")
+        for what, over, under, target, at_most in (
+            ("path of 10 / Ridge", "path of 10", "ridge", 3.0, True),
+            ("path without screening / with", "without screening", "path of 10", 2.0, False),
+            ("cross-validation / path of 20", "cross-validation", "path of 20", 4.0, True),
+        ):
+            ratio = s[over] / s[under]
+            met = ratio <= target if at_most else ratio >= target
+            aim = f"{'≤' if at_most else '≥'} {target:g}"
+            answer = "yes" if met else "no"
+            shown.add_row("", what, f"{s[over]:.3g}", f"{ratio:.2f}", aim, answer)
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", default=["mnist", "covtype"], help="data sets")
+    parser.add_argument("--rows", type=int, help="so many rows only, and no results written")
+    parser.add_argument("--repeats", type=int, default=3)
+    args = parser.parse_args()
+    records = [measure(name, args.rows, args.repeats) for name in args.names]
+    if args.rows is None:
+        results.write("price_of_ridge", {"data": records})
+    wide_console().print(table(records))
+
+
+if __name__ == "__main__":
+    main()

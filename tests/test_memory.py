@@ -1,0 +1,42 @@
+"""No hidden copy of the data: what a fit allocates, beside the size of a float64 copy."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Settings
+from safesift.validation import make_problem
+
+# far more than a block that is converted at a time
+ROWS, COLUMNS = 40_000, 400
+
+
+def rows_and_labels() -> tuple[np.ndarray, np.ndarray]:
+    """Mostly easy rows, so that few are kept, in float32."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((ROWS, COLUMNS), dtype=np.float32)
+    X /= np.sqrt(np.float32(COLUMNS))
+    signal = X @ rng.standard_normal(COLUMNS).astype(np.float32)
+    return X, np.where(signal + 0.1 * rng.standard_normal(ROWS) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(("order", "screening"), [("C", "auto"), ("F", None)])
+def test_single_precision_is_never_copied_whole(order, screening):
+    """At most the kept rows as they are, and numbers per row: a float64 copy is twice the data."""
+    X, y = rows_and_labels()
+    X = np.asarray(X, order=order)
+    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=1e-2).problem
+    levels = [[problem.at_level(alpha)] for alpha in (1e-2, 3e-3, 1e-3)]
+    tracemalloc.start()
+    try:
+        fits = [fit for (fit,) in solve_path(levels, Settings(tol=1e-4, screening=screening))]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert all(fit.solution.converged for fit in fits)
+    kept_rows = max(int(fit.kept.sum()) for fit in fits) * COLUMNS * X.itemsize
+    assert peak < kept_rows + 0.75 * X.nbytes
