@@ -15,8 +15,9 @@ from safesift.threads import each, run
 
 # the types that are compiled for: blocks of any other are converted first
 _COMPILED_TYPES = (np.float32, np.float64)
-# of the Gram matrix, each stripe of rows is one task; more stripes are more work for short rows
-_ENTRIES_PER_STRIPE, _MOST_STRIPES = 4, 16
+# the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries; every
+# stripe reads all entries, so that more would cost more than they save
+_MANY_PAIRS, _STRIPES = 2**25, 4
 
 
 class CsrProducts(Design):
@@ -120,8 +121,8 @@ class CsrProducts(Design):
 
     @property
     def _n_stripes(self) -> int:
-        mean_length = self.csr.nnz / max(self.csr.shape[0], 1)
-        return int(np.clip(mean_length // _ENTRIES_PER_STRIPE, 1, _MOST_STRIPES))
+        n_pairs = 0.5 * self.csr.nnz**2 / max(self.csr.shape[0], 1)
+        return _STRIPES if n_pairs > _MANY_PAIRS else 1
 
     # --- one block --------------------------------------------------------------------------
 

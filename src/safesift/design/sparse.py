@@ -15,9 +15,9 @@ from safesift.design.base import Array, Design
 from safesift.design.csr import CsrProducts
 from safesift.design.subset import RowSubset
 
-# entries of a block: few enough to stay in the cache from one product to the next, but so many for
-# every column that adding up the sums of blocks costs little
-_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN = 2**18, 8
+# entries of a block: so many that a thread is worth its start, and for every column so many that
+# adding up the sums of blocks costs little
+_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN = 2**20, 8
 
 
 @dataclass(frozen=True, eq=False)

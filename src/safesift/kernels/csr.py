@@ -67,14 +67,14 @@ def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, ou
     """out += Σ weights_i a_i a_iᵀ, each pair of entries of a row once, at its earlier column.
 
     Only the rows stripe, stripe + n_stripes, … of `out` are written, so that several threads may
-    share it. The Gram matrix is out + outᵀ with the diagonal counted once.
+    share it; n_stripes is a power of two. The Gram matrix is out + outᵀ with the diagonal counted once.
     """
     for i in range(len(rows)):
         row = rows[i]
         stop = _index(indptr[row + 1] - offset)
         for first in range(_index(indptr[row] - offset), stop):
             column = indices[first]
-            if column % n_stripes == stripe:
+            if column & (n_stripes - 1) == stripe:
                 scaled = weights[i] * data[first]
                 target = out[column]
                 for second in range(first, stop):
