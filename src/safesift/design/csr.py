@@ -15,8 +15,8 @@ from safesift.threads import each, run
 
 # the types that are compiled for: blocks of any other are converted first
 _COMPILED_TYPES = (np.float32, np.float64)
-# the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries; every
-# stripe reads all entries, so that more would cost more than they save
+# the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
+# every stripe reads all entries, so that more would cost more than they save
 _MANY_PAIRS, _STRIPES = 2**25, 4
 
 

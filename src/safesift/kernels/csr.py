@@ -67,7 +67,8 @@ def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, ou
     """out += Σ weights_i a_i a_iᵀ, each pair of entries of a row once, at its earlier column.
 
     Only the rows stripe, stripe + n_stripes, … of `out` are written, so that several threads may
-    share it; n_stripes is a power of two. The Gram matrix is out + outᵀ with the diagonal counted once.
+    share it; n_stripes is a power of two. The Gram matrix is out + outᵀ with the diagonal counted
+    once.
     """
     for i in range(len(rows)):
         row = rows[i]

@@ -1,0 +1,145 @@
+"""The state of dual coordinate descent on one problem: dual variables, and the rows in the loop."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import tally
+from safesift.design.base import Design
+from safesift.design.sparse import SparseDesign
+from safesift.duality import Ray
+from safesift.numerics import total
+from safesift.problem import Problem
+from safesift.screening import Decisions
+from safesift.solvers.dual_form import dual_form
+
+Array = NDArray[np.float64]
+
+
+def row_norms_sq(design: Design) -> Array:
+    """‖a_i‖² without the column of ones."""
+    return replace(design, intercept=False).row_norms ** 2
+
+
+class Loop:
+    """Epochs over the rows that are in the loop.
+
+    Attributes
+    ----------
+    point : array
+        x(ν) and the intercept.
+    """
+
+    def __init__(self, problem: Problem, norms_sq: Array, seed: int) -> None:
+        from safesift.kernels import dual
+
+        self._kernel = dual
+        self._form = dual_form(problem.loss, problem.y)
+        self._matrix = _arrays(problem.design)
+        self._norms_sq = norms_sq
+        # the next random numbers; 0 is a fixed point of the sequence
+        self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        # an intercept is as heavy as the other features together
+        mean_sq = total(problem.shares, norms_sq) / (float(problem.shares.sum()) or 1.0)
+        self._bias = (mean_sq or 1.0) if problem.fit_intercept else 0.0
+        self._problem = problem
+        self._table = self._new_table()
+        self._intercept = problem.split(problem.constant_point)[1]
+        self._coef = np.zeros(problem.design.n_features)
+
+    def _new_table(self) -> Array:
+        kernel, form = self._kernel, self._form
+        table = np.zeros((self._problem.design.n_samples, kernel.COLUMNS))
+        table[:, kernel.LOW], table[:, kernel.HIGH] = form.low, form.high
+        table[:, kernel.LEAST], table[:, kernel.MOST] = form.least, form.most
+        return table
+
+    # --- where to begin ---------------------------------------------------------------------
+
+    def start_at(self, point: Array) -> None:
+        """Begin with the slopes at a point."""
+        at = self._problem.evaluate(point)
+        usable = np.isfinite(at.nu) & (self._problem.shares > 0)
+        self._table[:, self._kernel.NU] = np.where(usable, at.nu, 0.0)
+        self._intercept = self._problem.split(point)[1]
+
+    def move_to(self, problem: Problem) -> None:
+        """Go on with another alpha, from the dual variables as they are."""
+        kernel = self._kernel
+        self._problem = problem
+        step = problem.shares / problem.alpha
+        self._table[:, kernel.STEP] = step
+        self._table[:, kernel.Q] = step * (self._norms_sq + self._bias)
+        self._order = np.flatnonzero(problem.shares > 0)
+        self.ray()
+        self._unshrink()
+
+    # --- epochs -----------------------------------------------------------------------------
+
+    @property
+    def nu(self) -> Array:
+        return self._table[:, self._kernel.NU]
+
+    @property
+    def point(self) -> Array:
+        return self._problem.join(self._coef, self._intercept)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row left the loop but those that were decided."""
+        return self._n_active == len(self._order)
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the last epoch moved nothing, with all rows in the loop."""
+        return self.complete and self._worst == 0.0
+
+    def ray(self) -> Ray:
+        """The dual point; the coefficients are computed afresh from it."""
+        problem = self._problem
+        gradient = problem.design.rmatvec(problem.shares * self.nu)
+        self._coef = -gradient[: problem.design.n_features] / problem.alpha
+        return Ray(self.nu.copy(), gradient, self.point)
+
+    def epoch(self, shrinks: bool) -> float:
+        """A step on every row in the loop; about the gap of those rows before their steps."""
+        problem = self._problem
+        tally.count(self._n_active)
+        margin = self._worst if shrinks and self._worst > 0 else math.inf
+        self._n_active, self._intercept, self._worst, gap = self._kernel.epoch(
+            self._matrix, self._order, self._n_active, self._table, self._form.curvature,
+            self._bias, self._coef, self._intercept, margin, self._random,
+        )  # fmt: skip
+        gap *= problem.alpha
+        if not problem.fit_intercept:
+            return gap
+        imbalance = total(problem.shares, self.nu)
+        self._intercept -= self._bias / problem.alpha * imbalance
+        return gap + abs(imbalance) * (abs(self._intercept) + problem.unit)
+
+    def _unshrink(self) -> None:
+        self._n_active, self._worst = len(self._order), math.inf
+
+    def resume(self, decisions: Decisions | None) -> None:
+        """All rows are in the loop again, but those whose dual variable is known."""
+        if decisions is not None:
+            left = self._order
+            known = (decisions.dropped | decisions.folded)[left]
+            known &= decisions.quadratic[left] == 0
+            self._table[left[known], self._kernel.NU] = decisions.linear[left[known]]
+            self._order = left[~known]
+            self.ray()
+        self._unshrink()
+
+
+def _arrays(design: Design) -> tuple[Any, ...]:
+    """What the kernels know a matrix by."""
+    if isinstance(design, SparseDesign):
+        matrix = design.matrix
+        return matrix.data, matrix.indices, matrix.indptr
+    return (design.data,)
