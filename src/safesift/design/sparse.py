@@ -82,8 +82,11 @@ class SparseDesign(CsrProducts):
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
 
     def _block_norms_sq(self, block: Any) -> Array:
-        row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        return np.bincount(row_of_entry, weights=block.data**2, minlength=block.shape[0])
+        from safesift.kernels.csr import norms_sq
+
+        out = np.empty(block.shape[0])
+        norms_sq(block.data, block.indptr, out)
+        return out
 
     def _block_gram(self, block: Any, weights: Array) -> Array:
         scaled = sparse.diags_array(np.sqrt(weights)) @ block

@@ -62,6 +62,16 @@ def add_transposed_many(data, indices, indptr, offset, rows, u, out):
                 target[j] += value * source[j]
 
 
+@_reordered
+def norms_sq(data, indptr, out):
+    """out = the squared lengths of all rows."""
+    for i in range(len(out)):
+        value = 0.0
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            value += data[entry] * data[entry]
+        out[i] = value
+
+
 @_compiled
 def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, out):
     """out += Σ weights_i a_i a_iᵀ, each pair of entries of a row once, at its earlier column.

@@ -119,18 +119,39 @@ def _random_below(state, n):
     return np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@njit(cache=True, **_options)
-def epoch(matrix, order, n_active, table, curvature, bias, x, c, margin, state):
-    """A step on each of the active rows order[:n_active], in random order.
+@_inlined
+def _shuffle(values, start, stop, state):
+    for place in range(stop - 1, start, -1):
+        other = start + _random_below(state, place + 1 - start)
+        values[place], values[other] = values[other], values[place]
 
-    Rows whose prediction is further than `margin` inside what their dual variable allows leave:
-    they are moved behind the active ones.
+
+@_inlined
+def _compact(active, n_active):
+    """Move what is not negative to the front, in order; how many there are."""
+    left = 0
+    for place in range(n_active):
+        if active[place] >= 0:
+            active[left] = active[place]
+            left += 1
+    return left
+
+
+@njit(cache=True, **_options)
+def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin, state):
+    """A step on each of the rows active[:n_active], in random order.
+
+    Random are the order of groups of neighbours, which lie next to each other in memory, and the
+    order within each group. Rows whose prediction is further than `margin` inside what their dual
+    variable allows leave.
 
     Parameters
     ----------
     matrix : tuple of arrays
-    order : array of ints
-        Indices of rows, reordered.
+    active : array of ints
+        Indices of rows, nearly sorted; changed.
+    group : int
+        How many rows a group has.
     table : array of shape (n_samples, 8)
     curvature : float
         Of the conjugate.
@@ -152,33 +173,30 @@ def epoch(matrix, order, n_active, table, curvature, bias, x, c, margin, state):
         Σ step·(f(t) + f*(ν) − tν) over the rows as they were met: about the gap divided by alpha.
     """
     worst = gap = 0.0
-    place = 0
-    while place < n_active:
-        other = place + _random_below(state, n_active - place)
-        i = order[other]
-        order[other] = order[place]
-        order[place] = i
-        row = table[i]
-        nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
-        t = row_dot(matrix, i, x) + c
-        inside = _inside_by(t, nu, curvature, row)
-        if inside > margin:
-            n_active -= 1
-            order[place] = order[n_active]
-            order[n_active] = i
-            continue
-        place += 1
-        if inside >= 0.0:
-            continue
-        worst = max(worst, -inside)
-        slope = _pulled(t, curvature, low, high, least, most)
-        lost = t * (slope - nu) - _conjugate(slope, curvature, low, high)
-        gap += row[STEP] * (lost + _conjugate(nu, curvature, low, high))
-        q = row[Q]
-        moved = _pulled(q * nu + t, q + curvature, low, high, least, most)
-        if moved != nu:
-            row[NU] = moved
-            scale = row[STEP] * (nu - moved)
-            row_add(matrix, i, scale, x)
-            c += bias * scale
-    return n_active, c, worst, gap
+    groups = np.arange(0, n_active, group)
+    _shuffle(groups, 0, len(groups), state)
+    for start in groups:
+        stop = min(start + group, n_active)
+        _shuffle(active, start, stop, state)
+        for place in range(start, stop):
+            i = active[place]
+            row = table[i]
+            nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
+            t = row_dot(matrix, i, x) + c
+            inside = _inside_by(t, nu, curvature, row)
+            if inside >= 0.0:
+                if inside > margin:
+                    active[place] = -1
+                continue
+            worst = max(worst, -inside)
+            slope = _pulled(t, curvature, low, high, least, most)
+            lost = t * (slope - nu) - _conjugate(slope, curvature, low, high)
+            gap += row[STEP] * (lost + _conjugate(nu, curvature, low, high))
+            q = row[Q]
+            moved = _pulled(q * nu + t, q + curvature, low, high, least, most)
+            if moved != nu:
+                row[NU] = moved
+                scale = row[STEP] * (nu - moved)
+                row_add(matrix, i, scale, x)
+                c += bias * scale
+    return _compact(active, n_active), c, worst, gap

@@ -20,10 +20,14 @@ from safesift.solvers.dual_form import dual_form
 
 Array = NDArray[np.float64]
 
+# so many entries of a matrix that reading them from somewhere else in memory costs little
+_ENTRIES, _MOST_NEIGHBOURS = 1024, 16
+
 
 def row_norms_sq(design: Design) -> Array:
     """‖a_i‖² without the column of ones."""
-    return replace(design, intercept=False).row_norms ** 2
+    without_ones = replace(design, intercept=False) if design.intercept else design
+    return without_ones.row_norms**2
 
 
 class Loop:
@@ -41,6 +45,7 @@ class Loop:
         self._kernel = dual
         self._form = dual_form(problem.loss, problem.y)
         self._matrix = _arrays(problem.design)
+        self._group = _neighbours(problem.design)
         self._norms_sq = norms_sq
         # the next random numbers; 0 is a fixed point of the sequence
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -48,6 +53,7 @@ class Loop:
         mean_sq = total(problem.shares, norms_sq) / (float(problem.shares.sum()) or 1.0)
         self._bias = (mean_sq or 1.0) if problem.fit_intercept else 0.0
         self._problem = problem
+        self._last: tuple[float, Array] | None = None
         self._table = self._new_table()
         self._intercept = problem.split(problem.constant_point)[1]
         self._coef = np.zeros(problem.design.n_features)
@@ -71,13 +77,23 @@ class Loop:
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha, from the dual variables as they are."""
         kernel = self._kernel
+        self._predict(problem.alpha)
         self._problem = problem
         step = problem.shares / problem.alpha
         self._table[:, kernel.STEP] = step
         self._table[:, kernel.Q] = step * (self._norms_sq + self._bias)
-        self._order = np.flatnonzero(problem.shares > 0)
+        self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
         self._unshrink()
+
+    def _predict(self, alpha: float) -> None:
+        """Dual variables for another alpha, on the line through the last two solutions."""
+        form, here = self._form, self.nu.copy()
+        if self._last is not None and alpha != self._problem.alpha != self._last[0]:
+            before, nu = self._last
+            rate = math.log(alpha / self._problem.alpha) / math.log(self._problem.alpha / before)
+            self.nu[:] = np.clip(here + min(rate, 1.0) * (here - nu), form.least, form.most)
+        self._last = (self._problem.alpha, here)
 
     # --- epochs -----------------------------------------------------------------------------
 
@@ -92,7 +108,7 @@ class Loop:
     @property
     def complete(self) -> bool:
         """Whether no row left the loop but those that were decided."""
-        return self._n_active == len(self._order)
+        return self._n_active == len(self._left)
 
     @property
     def stuck(self) -> bool:
@@ -112,8 +128,8 @@ class Loop:
         tally.count(self._n_active)
         margin = self._worst if shrinks and self._worst > 0 else math.inf
         self._n_active, self._intercept, self._worst, gap = self._kernel.epoch(
-            self._matrix, self._order, self._n_active, self._table, self._form.curvature,
-            self._bias, self._coef, self._intercept, margin, self._random,
+            self._matrix, self._active, self._n_active, self._group, self._table,
+            self._form.curvature, self._bias, self._coef, self._intercept, margin, self._random,
         )  # fmt: skip
         gap *= problem.alpha
         if not problem.fit_intercept:
@@ -123,16 +139,17 @@ class Loop:
         return gap + abs(imbalance) * (abs(self._intercept) + problem.unit)
 
     def _unshrink(self) -> None:
-        self._n_active, self._worst = len(self._order), math.inf
+        self._active = self._left.copy()
+        self._n_active, self._worst = len(self._active), math.inf
 
     def resume(self, decisions: Decisions | None) -> None:
         """All rows are in the loop again, but those whose dual variable is known."""
         if decisions is not None:
-            left = self._order
+            left = self._left
             known = (decisions.dropped | decisions.folded)[left]
             known &= decisions.quadratic[left] == 0
             self._table[left[known], self._kernel.NU] = decisions.linear[left[known]]
-            self._order = left[~known]
+            self._left = left[~known]
             self.ray()
         self._unshrink()
 
@@ -143,3 +160,10 @@ def _arrays(design: Design) -> tuple[Any, ...]:
         matrix = design.matrix
         return matrix.data, matrix.indices, matrix.indptr
     return (design.data,)
+
+
+def _neighbours(design: Design) -> int:
+    """How many neighbouring rows are visited in a row."""
+    n_entries = design.data.nnz if isinstance(design, SparseDesign) else design.data.size
+    mean_length = max(n_entries / max(design.n_samples, 1), 1.0)
+    return int(np.clip(_ENTRIES / mean_length, 1, _MOST_NEIGHBOURS))
