@@ -22,11 +22,9 @@ from numpy.typing import NDArray
 from safesift import progress
 from safesift.design import tally
 from safesift.duality import Dual, DualPoint
-from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
 from safesift.screening import Decisions, decide
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.dual_loop import Loop, row_norms_sq
 from safesift.solvers.gap_region import KnownGap
 from safesift.solvers.newton import reference_value
@@ -40,12 +38,6 @@ Array = NDArray[np.float64]
 _WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 64
 # where the gap is larger than its estimate, the share of the estimate that is the next to reach
 _STRICTER = 0.3
-
-
-def has_dual_steps(problem: Problem) -> bool:
-    """Whether dual coordinate descent can solve a problem."""
-    plain = isinstance(problem.penalty, L2) and problem.folded is None
-    return plain and dual_form(problem.loss, problem.y) is not None
 
 
 def dual_descent(

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Problem
+from safesift.solvers.choice import prefers_dual_descent
+from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.records import Fit, Settings
 from safesift.solvers.screened import screened_newton
 
@@ -35,6 +37,8 @@ def solve_path(
     list of lists of Fit
         `[i][k]` belongs to `levels[i][k]`.
     """
+    if prefers_dual_descent(levels[0][0]):
+        return dual_descent(levels, settings, starts)
     warm = list(starts) if starts is not None else [None] * len(levels[0])
     found = []
     for problems in levels:
