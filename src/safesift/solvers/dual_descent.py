@@ -24,6 +24,7 @@ from safesift.design import tally
 from safesift.duality import Dual, DualPoint
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
+from safesift.regions.base import Everything
 from safesift.screening import Decisions, decide
 from safesift.solvers.dual_loop import Loop, row_norms_sq
 from safesift.solvers.gap_region import KnownGap
@@ -35,9 +36,11 @@ Array = NDArray[np.float64]
 
 # screen when the gap seems to have fallen by this factor since it was measured; without a region
 # to wait for, after so many epochs, and again when they have doubled
-_WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 64
+_WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 16
 # where the gap is larger than its estimate, the share of the estimate that is the next to reach
 _STRICTER = 0.3
+# what an epoch over hardly any row counts, as a share of one over all rows
+_LEAST_SHARE = 0.002
 
 
 def dual_descent(
@@ -47,7 +50,8 @@ def dual_descent(
 ) -> list[list[Fit]]:
     """Solve problems with an l2 penalty and closed-form dual steps, warm along a path.
 
-    The arguments and what is returned are those of `solve_path`; a step is an epoch. The problems
+    The arguments and what is returned are those of `solve_path`; a step is an epoch, counted by the
+    share of the rows that are in the loop. The problems
     of a level are shared out among the threads.
     """
     starts = [None] * len(levels[0]) if starts is None else starts
@@ -86,7 +90,7 @@ class _Run:
         self._target = settings.tol * self._reference
         self._began = time.perf_counter()
         self._history: list[Check] = []
-        self._n_iter = 0
+        self._epochs = 0.0
         self._at: Evaluation | None = None
         self._dual: DualPoint | None = None
         self._gap = math.inf
@@ -96,18 +100,27 @@ class _Run:
         enough, look_again = self._target, _MANY_EPOCHS
         while True:
             estimate = loop.epoch(shrinks=self._settings.screening == "auto")
-            self._n_iter += 1
-            progress.report("solver", self._n_iter, most)
-            ended = self._n_iter >= most or loop.stuck
+            if estimate > enough:
+                loop.accelerate(_STRICTER * enough, estimate)
+            self._epochs += max(loop.share_visited, _LEAST_SHARE)
+            progress.report("solver", min(self._n_iter, most), most)
+            ended = self._epochs >= most or loop.stuck
             if not ended and estimate > enough and not self._worth_a_look(estimate, look_again):
                 continue
             look_again = max(look_again, 2 * self._n_iter)
-            decisions = self._check()
-            if ended or self._gap <= self._target:
+            self._measure()
+            ended |= self._gap <= self._target
+            decisions = self._decisions(ended)
+            self._history.append(self._standing(decisions))
+            if ended:
                 return self._fit(decisions)
             if estimate <= enough and loop.complete:
                 enough = _STRICTER * estimate
             loop.resume(decisions if self._settings.screening is not None else None)
+
+    @property
+    def _n_iter(self) -> int:
+        return math.ceil(self._epochs - 1e-9)
 
     def _worth_a_look(self, estimate: float, look_again: int) -> bool:
         if isinstance(self._settings.screening, Region):
@@ -115,36 +128,37 @@ class _Run:
             return estimate <= _WORTH_A_LOOK * known
         return self._settings.screening == "auto" and self._n_iter >= look_again
 
-    def _check(self) -> Decisions:
-        """Measure the gap on all rows, and decide what it allows to decide."""
+    def _measure(self) -> None:
+        """The gap on all rows, of the best point and the best dual point so far."""
         problem = self._problem
-        ray = self._loop.ray()
+        dual = Dual(problem).feasible(self._loop.ray())
         at = problem.evaluate(self._loop.point)
-        dual = Dual(problem).feasible(ray)
         self._at = at if self._at is None or at.value < self._at.value else self._at
         if self._dual is None or dual.value > self._dual.value:
             self._dual = dual
         self._gap = problem.gap(self._at, self._dual)
-        decisions = self._decisions()
-        self._history.append(
-            Check(
-                passes=self._counted.rows / problem.design.n_samples,
-                seconds=time.perf_counter() - self._began,
-                gap=self._gap,
-                relative_gap=self._gap / self._reference,
-                n_kept=int((~decisions.dropped).sum()),
-                n_undecided=int(decisions.undecided.sum()),
-                n_features=problem.design.n_features,
-            )
-        )
-        return decisions
 
-    def _decisions(self) -> Decisions:
+    def _decisions(self, ended: bool) -> Decisions:
         problem, region = self._problem, self._settings.screening
-        if not isinstance(region, Region):
-            region = KnownGap(self._gap)
-        bounds = region.build(problem, self._at).bounds(problem.design)
-        return decide(problem, bounds, "always")
+        if isinstance(region, Region):
+            test_set = region.build(problem, self._at)
+        elif ended or not problem.fit_intercept:
+            test_set = KnownGap(self._gap).build(problem, self._at)
+        else:
+            # bounds on an intercept cost more passes than they save
+            test_set = Everything()
+        return decide(problem, test_set.bounds(problem.design), "always")
+
+    def _standing(self, decisions: Decisions) -> Check:
+        return Check(
+            passes=self._counted.rows / self._problem.design.n_samples,
+            seconds=time.perf_counter() - self._began,
+            gap=self._gap,
+            relative_gap=self._gap / self._reference,
+            n_kept=int((~decisions.dropped).sum()),
+            n_undecided=int(decisions.undecided.sum()),
+            n_features=self._problem.design.n_features,
+        )
 
     def _fit(self, decisions: Decisions) -> Fit:
         solution = Solution(
@@ -152,7 +166,7 @@ class _Run:
             dual=self._dual,
             gap=self._gap,
             reference=self._reference,
-            n_iter=self._n_iter,
+            n_iter=min(self._n_iter, self._settings.max_iter),
             converged=self._gap <= self._target,
         )
         return Fit(self._problem, solution, decisions, tuple(self._history))

@@ -32,6 +32,11 @@ class DualForm:
     least: Array
     most: Array
 
+    def take(self, rows: NDArray) -> DualForm:
+        """The form of some of the samples."""
+        ends = (self.low[rows], self.high[rows], self.least[rows], self.most[rows])
+        return DualForm(self.curvature, *ends)
+
 
 def dual_form(loss: Loss, y: Array) -> DualForm | None:
     """The conjugate as a parabola with a kink, None where it is none (logistic, numeric losses).

@@ -17,11 +17,15 @@ from safesift.numerics import total
 from safesift.problem import Problem
 from safesift.screening import Decisions
 from safesift.solvers.dual_form import dual_form
+from safesift.solvers.dual_newton import Part, proximal_points
 
 Array = NDArray[np.float64]
 
 # so many entries of a matrix that reading them from somewhere else in memory costs little
 _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
+# what Newton's method costs: about so many steps, and so many products of a matrix product in the
+# time of visiting an entry; beyond so many columns it always costs too much
+_NEWTON_STEPS, _PRODUCTS_PER_ENTRY, _LARGEST_GRAM = 50, 10, 1000
 
 
 def row_norms_sq(design: Design) -> Array:
@@ -37,6 +41,8 @@ class Loop:
     ----------
     point : array
         x(ν) and the intercept.
+    share_visited : float
+        Of all rows, by the last epoch.
     """
 
     def __init__(self, problem: Problem, norms_sq: Array, seed: int) -> None:
@@ -45,7 +51,9 @@ class Loop:
         self._kernel = dual
         self._form = dual_form(problem.loss, problem.y)
         self._matrix = _arrays(problem.design)
-        self._group = _neighbours(problem.design)
+        self._row_length = _mean_length(problem.design)
+        self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))
+        self._entries_visited, self._patience = 0.0, 1.0
         self._norms_sq = norms_sq
         # the next random numbers; 0 is a fixed point of the sequence
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
@@ -126,17 +134,63 @@ class Loop:
         """A step on every row in the loop; about the gap of those rows before their steps."""
         problem = self._problem
         tally.count(self._n_active)
+        self.share_visited = self._n_active / max(problem.design.n_samples, 1)
+        self._entries_visited += self._n_active * self._row_length
         margin = self._worst if shrinks and self._worst > 0 else math.inf
         self._n_active, self._intercept, self._worst, gap = self._kernel.epoch(
             self._matrix, self._active, self._n_active, self._group, self._table,
             self._form.curvature, self._bias, self._coef, self._intercept, margin, self._random,
         )  # fmt: skip
         gap *= problem.alpha
+        unbalanced = self._unbalanced()
+        # where the loss has kinks, one epoch says too little about what the intercept is missing
+        if self._form.curvature > 0 or gap <= unbalanced:
+            self._intercept -= self._bias / problem.alpha * total(problem.shares, self.nu)
+        return gap + unbalanced
+
+    # --- all variables in the loop at once --------------------------------------------------
+
+    def accelerate(self, target: float, estimate: float) -> None:
+        """Proximal points in the variables that are in the loop, once epochs have cost as much.
+
+        They are taken if they make the gap smaller than it was estimated to be.
+        """
+        problem, p = self._problem, self._problem.design.n_columns
+        cost = _NEWTON_STEPS * p * (p * p / 3 + self._n_active * self._row_length)
+        costly = self._entries_visited < self._patience * cost / _PRODUCTS_PER_ENTRY
+        if p > _LARGEST_GRAM or costly or not 0 < self._worst < math.inf:
+            return
+        self._entries_visited = 0.0
+        here, before = np.sort(self._active[: self._n_active]), (self.nu.copy(), self._intercept)
+        part = self._part(here)
+        self.nu[here], point = proximal_points(part, self.point, self._worst, target)
+        self._intercept = problem.split(point)[1]
+        self.ray()
+        part = replace(part, nu=self.nu[here])
+        if not part.gap(part.design.matvec(self.point)) + self._unbalanced() <= estimate:
+            self.nu[:], self._intercept = before
+            self.ray()
+            self._patience *= 4.0
+
+    def _part(self, rows: NDArray) -> Part:
+        problem = self._problem
+        others = problem.shares * self.nu
+        others[rows] = 0.0
+        return Part(
+            design=problem.design.take(rows),
+            form=self._form.take(rows),
+            shares=problem.shares[rows],
+            nu=self.nu[rows],
+            rest=problem.design.rmatvec(others),
+            alpha=problem.alpha,
+        )
+
+    def _unbalanced(self) -> float:
+        """About what it costs to make Σ shares_i ν_i vanish, with an intercept."""
+        problem = self._problem
         if not problem.fit_intercept:
-            return gap
-        imbalance = total(problem.shares, self.nu)
-        self._intercept -= self._bias / problem.alpha * imbalance
-        return gap + abs(imbalance) * (abs(self._intercept) + problem.unit)
+            return 0.0
+        return abs(total(problem.shares, self.nu)) * (abs(self._intercept) + problem.unit)
 
     def _unshrink(self) -> None:
         self._active = self._left.copy()
@@ -162,8 +216,7 @@ def _arrays(design: Design) -> tuple[Any, ...]:
     return (design.data,)
 
 
-def _neighbours(design: Design) -> int:
-    """How many neighbouring rows are visited in a row."""
+def _mean_length(design: Design) -> float:
+    """How many entries a row has."""
     n_entries = design.data.nnz if isinstance(design, SparseDesign) else design.data.size
-    mean_length = max(n_entries / max(design.n_samples, 1), 1.0)
-    return int(np.clip(_ENTRIES / mean_length, 1, _MOST_NEIGHBOURS))
+    return max(n_entries / max(design.n_samples, 1), 1.0)
