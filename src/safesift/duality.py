@@ -175,6 +175,11 @@ class Dual:
         nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
         return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)
 
+    def feasible(self, ray: Ray) -> DualPoint:
+        """The dual point of a ray at the multiple 1, made feasible if an intercept demands it."""
+        ray = self._cancel(ray)
+        return DualPoint(ray.nu, self.value(ray))
+
     # --- the best dual point ----------------------------------------------------------------
 
     def best(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:

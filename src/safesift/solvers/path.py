@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Problem
+from safesift.solvers.choice import prefers_dual_descent
+from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Fit, Settings
 
@@ -35,4 +37,6 @@ def solve_path(
     list of lists of Fit
         `[i][k]` belongs to `levels[i][k]`.
     """
+    if prefers_dual_descent(levels[0][0]):
+        return dual_descent(levels, settings, starts)
     return newton_path(levels, settings, starts)
