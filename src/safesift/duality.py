@@ -222,13 +222,18 @@ class Dual:
             error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
             low, high = self._feasible_multiples(ray, error)
             if low < high:
-                found = minimize_scalar(
-                    lambda c: -self._value(ray, c, conjugates(c), error),
-                    bounds=(low, high),
-                    method="bounded",
-                    options={"xatol": 1e-12},
-                )
-                candidates += [float(found.x), low, high]
+                candidates += [low, high]
+
+                def loss(multiple: float) -> float:
+                    return -self._value(ray, multiple, conjugates(multiple), error)
+
+                # a concave function that still rises at the end of an interval is largest there,
+                # as it is under an l1 penalty, where feasibility ends the interval
+                if loss(high) >= loss(high - 1e-6 * (high - low)):
+                    found = minimize_scalar(
+                        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+                    )
+                    candidates.append(float(found.x))
         values = [self.value(ray, c) for c in candidates]
         best = int(np.argmax(values))
         return DualPoint(candidates[best] * ray.nu, values[best])
