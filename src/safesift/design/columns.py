@@ -69,7 +69,7 @@ class ColumnSubset(Design):
 
     def blocks(self) -> Iterator[tuple[slice, NDArray]]:
         for rows, block in self.base.blocks():
-            yield rows, block[:, self.features]
+            yield rows, block.take(self.features, axis=1)
 
     def take(self, rows: NDArray) -> Design:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows

@@ -24,7 +24,7 @@ from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Bounds
 from safesift.regions.ellipsoidal import EllipsoidalSet
 from safesift.regions.shape import Shape
-from safesift.regions.whitening import whiten
+from safesift.regions.whitening import Whitening, whiten
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def gap_ellipsoid(
     H, spread, error
         A matrix below κI + Q + Σ share_i w_i a_i a_iᵀ, known to error·spread·spreadᵀ.
     """
-    white = whiten(H, spread, error)
+    white = whiten(H, spread, error) if len(H) else Whitening(H, 0.0)
     if white is None:
         return None
     radius = math.sqrt(2.0 * gap / (1.0 - white.looseness)) * (1.0 + 8 * EPS)

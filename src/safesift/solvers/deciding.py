@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.columns import some_columns
+from safesift.numerics import EPS, norm
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Bounds, bounds_of_rows
 from safesift.regions.center import Center
@@ -22,18 +24,20 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # a Gram matrix at hand serves where its weights, times this, are proved
-_DISCOUNT = 0.7
+_DISCOUNT = 0.9
 _ROUNDING = 1e-12
+# features that may come into the matrix only to decide
+_FEW = 20
 # what is added to a matrix that is singular to rounding, relative to its diagonal
 _RIDGES = (0.0, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 
 class Found(NamedTuple):
-    """Decisions, the features that are zero at every optimum, and whether an ellipsoid was used."""
+    """Decisions, the features proved to be zero, and whether a smaller gap would not help much."""
 
     decisions: Decisions
     zero: Mask
-    by_ellipsoid: bool
+    complete: bool
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -47,8 +51,8 @@ def decide_by_gap(
     gap : float
         Certified, of the problem at the evaluation.
     gram : WorkingGram
-        Whose columns contain those of all features that may be non-zero, else the ellipsoid is
-        left out; its weights are moved to what is proved.
+        Whose columns contain those of nearly all features that may be non-zero, else the
+        ellipsoid is left out; it is moved to the other ones and to what is proved.
     columns_sq : array
         (1/W) Σ s_i a_ij².
     """
@@ -58,7 +62,10 @@ def decide_by_gap(
     zero = zero_features(center, 2.0 * gap, columns_sq) & (coef == 0)
     bounds = proved.bounds
     ellipsoid = None
-    if not (~zero & ~gram.features).any() and proved.weights.any():
+    missing = ~zero & ~gram.features
+    if missing.sum() <= _FEW + 0.2 * gram.features.sum() and proved.weights.any():
+        if missing.any():
+            gram.select(gram.features | missing)
         ellipsoid = _ellipsoid(problem, at, gap, gram, proved.weights, ~zero)
     if ellipsoid is not None:
         bounds = _sharpened(problem, at, bounds, ellipsoid, ~zero)
@@ -78,7 +85,7 @@ def _ellipsoid(
     if problem.Q is not None:
         H = H + problem.Q[np.ix_(columns, columns)]
         spread_sq = spread_sq + np.diag(problem.Q)[columns]
-    scale, distance = float(np.trace(H)) / len(H), distance_bound(problem, at, gap)
+    scale, distance = float(np.trace(H)) / max(len(H), 1), distance_bound(problem, at, gap)
     for ridge in _RIDGES:
         # ‖x* − x₀‖ ≤ distance: with ε on the diagonal and ½ε·distance² on the other side
         epsilon = ridge * scale
@@ -97,15 +104,33 @@ def _sharpened(
 ) -> Bounds:
     """The ball around the ellipsoid decides most rows; the ellipsoid itself those in doubt."""
     design = problem.design
-    shape = Shape.ball(design.n_columns, ellipsoid.shape.stretch, dense=False)
-    known = KnownPredictions(design, at.pred)
-    ball = EllipsoidalSet(at.point, shape, ellipsoid.slack, known=known)
-    bounds = bounds.intersect(ball.bounds(design))
+    bounds = bounds.intersect(_ball(problem, at, ellipsoid.shape.stretch, ellipsoid.slack))
     doubtful = decide(problem, bounds, "always").undecided
-    if not doubtful.any():
+    if not (doubtful.any() and len(ellipsoid.center)):
         return bounds
     sharper = bounds_of_rows(ellipsoid, some_columns(design, left), doubtful)
     lower, upper = bounds.lower.copy(), bounds.upper.copy()
     lower[doubtful] = np.maximum(lower[doubtful], sharper.lower)
     upper[doubtful] = np.minimum(upper[doubtful], sharper.upper)
     return Bounds(lower, upper)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def decide_by_ball(problem: Problem, at: Evaluation, gap: float) -> Found:
+    """Decide rows by what the gap proves of slopes and coefficients: no pass over the data.
+
+    The ball ½κ‖x* − x₀‖² ≤ gap bounds predictions where there is strong convexity in all
+    coordinates; the slopes of curving rows are bounded without it.
+    """
+    bounds = proved_curvature(problem, at, gap).bounds
+    if problem.strong_convexity > 0 and not problem.fit_intercept:
+        radius = math.sqrt(2.0 * gap / problem.strong_convexity) * (1.0 + 8 * EPS)
+        bounds = bounds.intersect(_ball(problem, at, radius, 4 * EPS * norm(at.point)))
+    nothing = np.zeros(problem.design.n_features, dtype=bool)
+    return Found(decide(problem, bounds, "always"), nothing, True)
+
+
+def _ball(problem: Problem, at: Evaluation, radius: float, slack: float) -> Bounds:
+    shape = Shape.ball(problem.design.n_columns, radius, dense=False)
+    known = KnownPredictions(problem.design, at.pred)
+    return EllipsoidalSet(at.point, shape, slack, known=known).bounds(problem.design)

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 # damping of a step, relative to the mean curvature
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e-2
 # an expansion may use curvature that is off by this share: steps then converge linearly, fast
-_STALE = 0.2
+_STALE = 0.02
 _MOST_STEPS = 50
 
 
