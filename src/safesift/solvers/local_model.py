@@ -155,9 +155,9 @@ class LocalModel:
     def _downhill(self, here: _Place, found: Array, promised: float) -> _Place:
         """The first of ever shorter steps that goes down enough; the start if none does."""
         share, room = 1.0, 8 * EPS * abs(here.value)
-        while share > 1e-10:
+        while share > EPS:
             reached = self._place(here.u + share * (found - here.u))
             if reached.value <= here.value - 0.1 * share * promised + room:
                 return reached
-            share *= 0.5
+            share *= 0.25
         return here

@@ -11,16 +11,20 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.base import Design
 from safesift.problem import Problem
 from safesift.solvers.deciding import Found, decide_by_ball
 from safesift.solvers.records import Fit, Settings
 from safesift.solvers.track import Level, Track, follow
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # a step is solved to this share of the gradient, or to this share of the gap aimed at
-_FORCING, _INNER = 0.1, 0.1
+_FORCING, _INNER = 0.05, 0.1
 _MOST_PRODUCTS = 500
+# copied rows may be so many times as many as curve
+_TOO_MANY = 1.2
 
 
 def newton_cg(
@@ -37,36 +41,57 @@ def newton_cg(
 
 
 class _CGTrack(Track):
+    """Keeps a copy of the rows that curve, as long as not too many others are among them."""
+
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:
+        super().__init__(problem, settings, start)
+        self._copied = np.zeros(problem.design.n_samples, dtype=bool)
+        self._rows = problem.design.take(self._copied)
+
     def propose(self, level: Level) -> Array:
         problem, at = level.problem, level.at
         weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-        curved = weights > 0
-        rows, weights = problem.design.take(curved), weights[curved]
-        ridge = np.full(problem.design.n_columns, problem.strong_convexity)
-        ridge[problem.design.n_features :] = 0.0
-
-        def product(v: Array) -> Array:
-            _, out = rows.pass_through(v, lambda pred, part: weights[part] * pred)
-            out += ridge * v
-            return out if problem.Q is None else out + problem.Q @ v
-
-        diagonal = rows.columns_sq(weights) + ridge
-        if problem.Q is not None:
-            diagonal = diagonal + np.diag(problem.Q)
-        diagonal[diagonal <= 0] = 1.0
-        gradient = at.subgradient
+        self._copy(problem.design, weights > 0)
+        system = _NewtonSystem(problem, self._rows, weights[self._copied])
         # what is left of the gradient costs about ‖residual‖²/(2κ) of the gap
         enough = 2.0 * _INNER * level.target * problem.strong_convexity
-        return at.point - conjugate_gradients(product, gradient, diagonal, enough)
+        step = conjugate_gradients(system.product, at.subgradient, system.diagonal(), enough)
+        return at.point - step
+
+    def _copy(self, design: Design, curved: Mask) -> None:
+        missing = (curved & ~self._copied).any()
+        if missing or self._copied.sum() > _TOO_MANY * curved.sum():
+            self._copied, self._rows = curved, design.take(curved)
 
     def decide(self, level: Level) -> Found:
         return decide_by_ball(level.problem, level.at, level.gap)
 
 
+class _NewtonSystem:
+    """The matrix κI + Q + Aᵀ diag(weights) A, by its products."""
+
+    def __init__(self, problem: Problem, rows: Design, weights: Array) -> None:
+        self._rows, self._weights, self._Q = rows, weights, problem.Q
+        self._ridge = np.full(rows.n_columns, problem.strong_convexity)
+        self._ridge[rows.n_features :] = 0.0
+
+    def product(self, v: Array) -> Array:
+        _, out = self._rows.pass_through(v, lambda pred, part: self._weights[part] * pred)
+        out += self._ridge * v
+        return out if self._Q is None else out + self._Q @ v
+
+    def diagonal(self) -> Array:
+        """Positive: 1 where the matrix has 0."""
+        diagonal = self._rows.columns_sq(self._weights) + self._ridge
+        if self._Q is not None:
+            diagonal = diagonal + np.diag(self._Q)
+        return np.where(diagonal > 0, diagonal, 1.0)
+
+
 def conjugate_gradients(
     product: Callable[[Array], Array], right: Array, diagonal: Array, enough: float
 ) -> Array:
-    """H⁻¹ right, until ‖residual‖² is `enough` or the residual a tenth of what it was.
+    """H⁻¹ right, until ‖residual‖² is `enough` or the residual small beside `right`.
 
     Parameters
     ----------

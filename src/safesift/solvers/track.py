@@ -183,5 +183,11 @@ def _best_between(problem: Problem, at: Evaluation, reached: Evaluation) -> Arra
         penalty = problem.alpha * problem.penalty.value(problem.split(point)[0])
         return total(problem.shares, losses) + folded + penalty
 
-    found = minimize_scalar(objective, bounds=(0.0, 1.0), method="bounded")
+    share, here = 1.0, objective(0.0)
+    while share > EPS and not objective(share) < here:
+        share *= 0.25
+    reach = min(4.0 * share, 1.0)
+    found = minimize_scalar(
+        objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
+    )
     return at.point + float(found.x) * change
