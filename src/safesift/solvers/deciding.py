@@ -23,10 +23,10 @@ from safesift.solvers.working_gram import WorkingGram
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# a Gram matrix at hand serves where its weights, times this, are proved
+# a weight of the Gram matrix at hand serves where it is within this factor of what is proved
 _DISCOUNT = 0.9
 _ROUNDING = 1e-12
-# features that may come into the matrix only to decide
+# features that may be left beside twice those of the solution, for an ellipsoid to be worth it
 _FEW = 20
 # what is added to a matrix that is singular to rounding, relative to its diagonal
 _RIDGES = (0.0, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
@@ -51,8 +51,7 @@ def decide_by_gap(
     gap : float
         Certified, of the problem at the evaluation.
     gram : WorkingGram
-        Whose columns contain those of nearly all features that may be non-zero, else the
-        ellipsoid is left out; it is moved to the other ones and to what is proved.
+        Moved to all features that may be non-zero, unless they are too many, and to what is proved.
     columns_sq : array
         (1/W) Σ s_i a_ij².
     """
@@ -63,7 +62,7 @@ def decide_by_gap(
     bounds = proved.bounds
     ellipsoid = None
     missing = ~zero & ~gram.features
-    if missing.sum() <= _FEW + 0.2 * gram.features.sum() and proved.weights.any():
+    if (~zero).sum() <= _FEW + 2 * np.count_nonzero(coef) and proved.weights.any():
         if missing.any():
             gram.select(gram.features | missing)
         ellipsoid = _ellipsoid(problem, at, gap, gram, proved.weights, ~zero)
@@ -78,7 +77,8 @@ def _ellipsoid(
     """In the columns of the features that are left."""
     share = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
     floors = problem.shares * floors
-    gram.move(np.where(share * gram.weights <= floors, gram.weights, floors))
+    serves = (share * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
+    gram.move(np.where(serves, gram.weights, floors))
     columns = np.append(left, [True] * problem.fit_intercept).astype(bool)
     inside, penalised = columns[gram.columns], np.arange(int(left.sum()))
     H, spread_sq = share * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2

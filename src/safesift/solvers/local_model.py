@@ -70,9 +70,7 @@ class _ExactRows:
     weights: Array
 
     @classmethod
-    def of(
-        cls, problem: Problem, gram: WorkingGram, at: Evaluation, exact: Mask
-    ) -> _ExactRows:
+    def of(cls, problem: Problem, gram: WorkingGram, at: Evaluation, exact: Mask) -> _ExactRows:
         shares = problem.shares[exact]
         return cls(
             gram.design.take(exact), problem.loss.take(exact), problem.y[exact], shares,

@@ -103,7 +103,9 @@ def conjugate_gradients(
     solution, residual = np.zeros_like(right), right.copy()
     scaled = residual / diagonal
     direction, energy = scaled, float(residual @ scaled)
-    limit = max(enough, _FORCING**2 * float(right @ right))
+    size = float(right @ right)
+    # where the whole right side would be enough and yet was not, less is
+    limit = enough if _FORCING**2 * size < enough < size else _FORCING**2 * size
     for _ in range(_MOST_PRODUCTS):
         if float(residual @ residual) <= limit:
             break

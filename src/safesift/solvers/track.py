@@ -58,7 +58,7 @@ class Track(ABC):
             while not level.ended and self._advance(level):
                 level.check(None)
             found = self._decided(level)
-            if not found.complete and level.n_iter and self._advance(level):
+            if not found.complete and level.converged and self._advance(level):
                 # one step more, and the gap is small enough to decide by
                 found = self._decided(level)
             level.check(found)
@@ -79,7 +79,7 @@ class Track(ABC):
         return self.decide(level)
 
     def _advance(self, level: Level) -> bool:
-        """One proposal, one pass; False where it does not go down any more."""
+        """One proposal, one pass; False where it does not get any better."""
         problem, at = level.problem, level.at
         point = self.propose(level)
         if point is None:
@@ -87,11 +87,13 @@ class Track(ABC):
         reached = problem.evaluate(point)
         if not reached.value <= at.value:
             reached = problem.evaluate(_best_between(problem, at, reached))
-        if not reached.value <= at.value + 8 * EPS * abs(at.value):
+        room, gap = 8 * EPS * abs(at.value), level.gap
+        if not reached.value <= at.value + room:
             return False
         level.move(reached)
         self.moved(at, reached)
-        return True
+        # at the end of the arithmetic the value stands still; the gap may still fall
+        return reached.value < at.value - room or level.gap < 0.9 * gap
 
 
 def follow(
@@ -126,8 +128,12 @@ class Level:
         self._measure(None)
 
     @property
+    def converged(self) -> bool:
+        return self.gap <= self.target
+
+    @property
     def ended(self) -> bool:
-        return self.gap <= self.target or self.n_iter >= self._max_iter
+        return self.converged or self.n_iter >= self._max_iter
 
     def _measure(self, known: DualPoint | None) -> None:
         self.dual = self.problem.best_dual(self.at, known)
@@ -160,7 +166,7 @@ class Level:
             gap=self.gap,
             reference=self.reference,
             n_iter=self.n_iter,
-            converged=self.gap <= self.target,
+            converged=self.converged,
         )
         return Fit(self.problem, solution, found.decisions, tuple(self._history))
 

@@ -114,7 +114,9 @@ class WorkingGram:
 
 
 def _scaled(block: Any, weights: Array) -> Any:
-    return sparse.diags_array(weights) @ block if sparse.issparse(block) else weights[:, None] * block
+    if sparse.issparse(block):
+        return sparse.diags_array(weights) @ block
+    return weights[:, None] * block
 
 
 def _dense(product: Any) -> Array:
