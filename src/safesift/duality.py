@@ -238,13 +238,17 @@ class Dual:
         candidates = [1.0]
         low, high = self._feasible_multiples(ray, error)
         if low < high:
-            found = minimize_scalar(
-                lambda c: -estimate(c),
-                bounds=(low, high),
-                method="bounded",
-                options={"xatol": 1e-12},
-            )
-            candidates += [float(found.x), low, high]
+            candidates += [low, high]
+            # a concave function that still rises at the end of an interval is largest there, as it
+            # is under an l1 penalty, where feasibility ends the interval
+            if estimate(high) <= estimate(high - 1e-6 * (high - low)):
+                found = minimize_scalar(
+                    lambda c: -estimate(c),
+                    bounds=(low, high),
+                    method="bounded",
+                    options={"xatol": 1e-12},
+                )
+                candidates.append(float(found.x))
         # a certified value takes several sums over the samples: of the best that is feasible only
         for multiple in sorted(candidates, key=estimate, reverse=True):
             found = self._point(ray, multiple)

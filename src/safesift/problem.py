@@ -214,6 +214,11 @@ class Problem:
             self._evaluation(at.point, at.pred, at.nu, at.loss_gradient, 0.0), value=value
         )
 
+    def reevaluate(self, at: Evaluation) -> Evaluation:
+        """What another level of the same path knows of a point, for this one: no pass needed."""
+        losses = self.loss.value(at.pred, self.y)
+        return self._evaluation(at.point, at.pred, at.nu, losses, at.loss_gradient)
+
     def _evaluation(
         self, point: Array, pred: Array, nu: Array, loss_gradient: Array, mean_loss: float
     ) -> Evaluation:
