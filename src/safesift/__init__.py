@@ -20,6 +20,8 @@ _LAZY = {
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
     "SampleScreener": "safesift.estimators.sampler",
+    "safe_path": "safesift.path",
+    "PathResult": "safesift.path",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -43,6 +45,7 @@ __all__ = [
     "CustomOmega",
     "IntervalRegressor",
     "Omega",
+    "PathResult",
     "RangeResult",
     "RegionError",
     "SafeClassifier",
@@ -64,6 +67,7 @@ __all__ = [
     "plot_losses",
     "pointwise_bound",
     "regions",
+    "safe_path",
     "screen",
     "screen_range",
     "solve_and_repair",
@@ -86,6 +90,7 @@ if TYPE_CHECKING:
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
     from safesift.omegas import CustomOmega, Omega
+    from safesift.path import PathResult, safe_path
     from safesift.plotting import plot_losses
     from safesift.ranges import RangeResult, screen_range
     from safesift.regions import RegionError

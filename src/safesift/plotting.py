@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from safesift.convolution.choosing import MuChoice
+    from safesift.path import PathResult
 
 _COLORS = ("#333333", "#4477aa", "#dd7733", "#228833", "#aa3377", "#66ccee", "#ccbb44")
 _DROPPABLE, _SCORE = "#4477aa", "#dd7733"
@@ -110,3 +111,33 @@ def _axes(axes: Axes | None) -> Axes:
     except ImportError:
         raise ImportError("plots need matplotlib: pip install 'safesift[plot]'.") from None
     return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
+
+
+def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
+    """Draw the coefficients of a path, and the share of samples that are kept.
+
+    Parameters
+    ----------
+    path : PathResult
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(axes)
+    largest = np.argsort(-np.abs(path.coefs).max(axis=0))
+    for rank, feature in enumerate(largest):
+        color = _COLORS[1 + rank] if rank < len(_COLORS) - 1 else "#bbbbbb"
+        axes.plot(path.alphas, path.coefs[:, feature], color=color, lw=1.2, zorder=2 - rank / 1e6)
+    axes.set_xscale("log")
+    if path.alphas[0] > path.alphas[-1]:
+        axes.invert_xaxis()
+    axes.set_xlabel("alpha" if path.alphas[0] >= path.alphas[-1] else "radius")
+    axes.set_ylabel("coefficients")
+    share = axes.twinx()
+    share.plot(path.alphas, path.n_kept, color="#333333", ls="--", lw=2, label="kept samples")
+    share.set_ylim(bottom=0)
+    share.set_ylabel("kept samples (dashed)")
+    return axes

@@ -71,6 +71,9 @@ class ColumnSubset(Design):
         for rows, block in self.base.blocks():
             yield rows, block.take(self.features, axis=1)
 
+    def gathered(self, rows: NDArray) -> NDArray:
+        return self.base.gathered(rows).take(self.features, axis=1)
+
     def take(self, rows: NDArray) -> Design:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return DenseDesign(self.base.data[np.ix_(rows, self.features)], self.intercept)

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from safesift.design import DenseDesign, SparseDesign
-from safesift.penalties import L2
+from safesift.penalties import L1, L2, ElasticNet
 from safesift.problem import Evaluation, Problem
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.first_order import short_run
-from safesift.solvers.newton import newton
+from safesift.solvers.newton import LARGEST, newton
+from safesift.solvers.records import Fit, Settings
+
+Array = NDArray[np.float64]
+# what `solvers.path.solve_path` passes on
+PathSolver = Callable[
+    [Sequence[Sequence[Problem]], Settings, Sequence[Array | None] | None], Iterable[list[Fit]]
+]
 
 # beyond this many columns a step costs more than many passes over the data
 _LARGEST_GRAM = 1000
@@ -17,6 +28,26 @@ _MAX_PASSES = 300
 _ROUGH, _ROUGH_STEPS = 1e-5, 30
 # from so many columns on, steps on single rows cost less than the Gram matrix and its factors
 _WIDE_SPARSE, _WIDE_DENSE = 2000, 5000
+
+
+def best_solver(problem: Problem) -> PathSolver:
+    """The solver for a problem, by its loss, its penalty and its shape."""
+    if prefers_dual_descent(problem):
+        from safesift.solvers.dual_descent import dual_descent
+
+        return dual_descent
+    smooth, penalty = math.isfinite(problem.loss.smoothness), problem.penalty
+    if smooth and isinstance(penalty, L1 | ElasticNet) and penalty.sparse_threshold(1.0) > 0:
+        from safesift.solvers.sparse_newton import sparse_newton
+
+        return sparse_newton
+    if smooth and isinstance(penalty, L2) and problem.design.n_columns > LARGEST:
+        from safesift.solvers.newton_cg import newton_cg
+
+        return newton_cg
+    from safesift.solvers.gram_path import newton_path
+
+    return newton_path
 
 
 def prefers_dual_descent(problem: Problem) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,23 +29,25 @@ _SAMPLED, _PER_COLUMN, _WORTH = 16, 8, 4
 _ROUGH = 1e-3
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def newton_path(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """`solve_path` for problems with few features: see there."""
     check_columns(levels[0][0])
     tracks = [_Track(problem, settings) for problem in levels[0]]
     for track, start in zip(tracks, starts or [], strict=False):
         track.start = start
-    found = []
     for problems in levels:
-        with counting() as tally:
-            pairs = zip(tracks, problems, strict=True)
-            found.append(together([track.level(problem, tally) for track, problem in pairs]))
-    return found
+        yield _one_level(tracks, problems)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _one_level(tracks: Sequence[_Track], problems: Sequence[Problem]) -> list[Fit]:
+    with counting() as tally:
+        pairs = zip(tracks, problems, strict=True)
+        return together([track.level(problem, tally) for track, problem in pairs])
 
 
 class _Track:

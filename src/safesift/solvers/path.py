@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Problem
-from safesift.solvers.choice import prefers_dual_descent
-from safesift.solvers.dual_descent import dual_descent
-from safesift.solvers.gram_path import newton_path
+from safesift.solvers.choice import best_solver
 from safesift.solvers.records import Fit, Settings
 
 Array = NDArray[np.float64]
@@ -20,7 +18,7 @@ def solve_path(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve problems that share one design, for one alpha (or radius) after another.
 
     Parameters
@@ -32,11 +30,10 @@ def solve_path(
     starts : sequence of arrays, optional
         A point for each problem of the first level.
 
-    Returns
-    -------
-    list of lists of Fit
-        `[i][k]` belongs to `levels[i][k]`.
+    Yields
+    ------
+    list of Fit
+        Of one level after another, a fit for each problem. What a level leaves behind for the next
+        is not kept, so that the memory does not grow with the number of levels.
     """
-    if prefers_dual_descent(levels[0][0]):
-        return dual_descent(levels, settings, starts)
-    return newton_path(levels, settings, starts)
+    yield from best_solver(levels[0][0])(levels, settings, starts)

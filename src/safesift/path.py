@@ -1,0 +1,224 @@
+"""Regularisation paths: one certified model per alpha, or per radius of a constraint."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.grids import along, alpha_grid, check_levels
+from safesift.losses import Loss
+from safesift.penalties import ElasticNet, Penalty
+from safesift.regions import REGIONS, Region
+from safesift.registry import resolve
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
+from safesift.validation import check_positive, make_problem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PathResult:
+    """One certified model per alpha, in the order in which they were found.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        Falling; for a constraint the radii, growing.
+    coefs : array of shape (n_alphas, n_features)
+    intercepts : array of shape (n_alphas,)
+    dual_gaps, relative_gaps : arrays of shape (n_alphas,)
+        Certified on all samples; the latter relative to P of the best constant model.
+    n_kept, n_undecided : arrays of shape (n_alphas,)
+        How many samples are not proved to be of no influence, and on how many it is not proved on
+        which piece of their loss they lie.
+    n_iter : array of shape (n_alphas,)
+        Steps.
+    passes, seconds : arrays of shape (n_alphas,)
+        What each alpha cost; a pass is a product with as many rows as there are.
+    classes : array or None
+        The two labels that stand for -1 and 1.
+    """
+
+    alphas: Array
+    coefs: Array
+    intercepts: Array
+    dual_gaps: Array
+    relative_gaps: Array
+    n_kept: NDArray[np.int64]
+    n_undecided: NDArray[np.int64]
+    n_iter: NDArray[np.int64]
+    passes: Array
+    seconds: Array
+    classes: NDArray | None = None
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the coefficients and the share of kept samples against alpha.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from safesift.plotting import plot_path
+
+        return plot_path(self, axes)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    """What is kept of one level."""
+
+    coefs: Array
+    intercepts: float
+    dual_gaps: float
+    relative_gaps: float
+    n_kept: int
+    n_undecided: int
+    n_iter: int
+    passes: float
+    seconds: float
+
+    @classmethod
+    def of(cls, fit: Fit) -> _Point:
+        last, solution = fit.history[-1], fit.solution
+        return cls(
+            fit.coef, fit.intercept, solution.gap, solution.relative_gap, last.n_kept,
+            last.n_undecided, solution.n_iter, last.passes, last.seconds,
+        )  # fmt: skip
+
+
+def safe_path(
+    X: Any,
+    y: Any,
+    *,
+    alphas: Any = None,
+    n_alphas: int = 20,
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    l1_ratio: float | None = None,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    screening: Literal["auto"] | str | Region | None = "auto",
+    random_state: int = 0,
+) -> PathResult:
+    """Solve a regularised empirical risk for many alphas, each certified on all samples.
+
+    Each model starts from the one before; what was learnt about the samples goes along, so that
+    further alphas cost about a pass over the data each where there are more samples than features.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
+        Used as it is, float32 or float64 (or integers), in any order.
+    y : array of shape (n_samples,), or (n_samples, 2) for intervals
+        Any two labels for a classification loss, numbers for a regression loss, lower and upper
+        ends for an interval loss.
+    alphas : array, optional
+        For a constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
+        spaced in their logarithms, from where the model is nearly or exactly constant
+        (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
+    n_alphas : int, default=20
+    loss : str or Loss, default="squared_hinge"
+        A name of `safesift.losses.LOSSES` or an object with its parameters.
+    penalty : str or Penalty, default="l2"
+        A name of `safesift.penalties.PENALTIES` or an object with its parameters.
+    l1_ratio : float, optional
+        With penalty="elastic_net" only.
+    fit_intercept : bool, default=False
+        Add an intercept that is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Weight 0 is exactly removal, weight 2 exactly repetition.
+    tol : float, default=1e-6
+        The duality gap to reach, relative to the objective of the best constant model.
+    max_iter : int, default=1000
+        The largest number of steps per alpha.
+    screening : "auto", str, Region or None, default="auto"
+        "auto": whatever is fastest, verified on all samples. A region or its name: samples are
+        left out only where it decides them. None: every step reads every sample.
+    random_state : int, default=0
+        For the sample of rows that a start is found on, and solvers that visit rows in random
+        order.
+
+    Returns
+    -------
+    PathResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> y = np.where(X[:, 0] + 0.3 * rng.normal(size=500) > 0, "yes", "no")
+    >>> path = ss.safe_path(X, y, alphas=[1.0, 0.1, 0.01])
+    >>> path.coefs.shape, bool((path.relative_gaps <= 1e-6).all())
+    ((3, 4), True)
+    """
+    settings = _settings(tol, max_iter, screening, random_state)
+    inputs = make_problem(
+        X, y, loss=loss, penalty=_penalty(penalty, l1_ratio), alpha=1.0,
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
+    )  # fmt: skip
+    problem = inputs.problem
+    given = None if alphas is None else check_levels(alphas, problem)
+    if isinstance(settings.screening, Region):
+        settings.screening.validate(problem)
+    check_finite(problem.design)
+    levels = alpha_grid(problem, n_alphas) if given is None else given
+    path = solve_path([[at] for at in along(problem, levels)], settings)
+    points = [_Point.of(fit) for (fit,) in path]
+    columns = {name: np.array([getattr(p, name) for p in points]) for name in vars(points[0])}
+    _warn(columns["relative_gaps"], columns["n_iter"], settings)
+    return PathResult(alphas=levels, classes=inputs.classes, **columns)
+
+
+def _settings(tol: Any, max_iter: Any, screening: Any, random_state: Any) -> Settings:
+    tol = check_positive("tol", tol)
+    if not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}.")
+    if screening is not None and screening != "auto":
+        screening = resolve("screening", screening, REGIONS, Region)
+    return Settings(tol, int(max_iter), screening, int(random_state))
+
+
+def _penalty(penalty: str | Penalty, l1_ratio: float | None) -> str | Penalty:
+    if l1_ratio is None:
+        return penalty
+    if penalty != "elastic_net":
+        raise ValueError(
+            f"l1_ratio={l1_ratio!r} goes with penalty='elastic_net' only, got "
+            f"penalty={penalty!r}: set l1_ratio=None."
+        )
+    return ElasticNet(l1_ratio)
+
+
+def _warn(relative_gaps: Array, n_iter: Array, settings: Settings) -> None:
+    missed = relative_gaps > settings.tol
+    if not missed.any():
+        return
+    from sklearn.exceptions import ConvergenceWarning
+
+    worst = int(np.argmax(relative_gaps))
+    warnings.warn(
+        f"safe_path did not converge for {int(missed.sum())} of {len(missed)} alphas: the relative "
+        f"duality gap is {relative_gaps[worst]:.2g} after {n_iter[worst]} steps, above "
+        f"tol={settings.tol:g}; increase max_iter, scale the features, or accept a larger tol.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
