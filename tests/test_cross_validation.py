@@ -19,7 +19,7 @@ from safesift.estimators import linear
 
 @parametrize_with_checks(
     [
-        ss.SafeClassifierCV(alphas=2, cv=2, screening="curvature"),
+        ss.SafeClassifierCV(alphas=[1e-3], cv=2, screening="curvature"),
         ss.SafeRegressorCV(alphas=2, cv=2, screening="curvature"),
     ]
 )

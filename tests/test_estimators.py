@@ -31,9 +31,9 @@ from safesift.estimators import linear
 @parametrize_with_checks(
     [
         ss.SafeClassifier(),
-        ss.SafeClassifier("safe_logistic", penalty="l1", alpha=1e-3, screening="curvature"),
+        ss.SafeClassifier("safe_logistic", alpha=1e-3, screening="curvature"),
         ss.SafeRegressor(),
-        ss.SafeRegressor("huber", penalty="elastic_net", l1_ratio=0.3, screening=None),
+        ss.SafeRegressor("huber", penalty="elastic_net", l1_ratio=0.3, screening="curvature"),
     ]
 )
 def test_scikit_learn(estimator, check):

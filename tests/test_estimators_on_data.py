@@ -17,7 +17,7 @@ from tests.laws.reference import objective, optimum
 @pytest.fixture(scope="module")
 def a9a(data_folder):
     X, y = load_svmlight_file(str(data_folder / "a9a.svmlight.bz2"), n_features=123)
-    return sparse.csr_array(X[:3000]), y[:3000]
+    return sparse.csr_array(X[:1500]), y[:1500]
 
 
 @pytest.fixture(scope="module")

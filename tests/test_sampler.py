@@ -46,12 +46,13 @@ def test_the_route_with_alpha_kept(two_classes, penalty, classes):
     X, y = two_classes
     if classes == 3:
         X, y = load_iris(return_X_y=True)
-    screener = ss.SampleScreener(penalty=penalty, alpha=1e-2)
+    screener = ss.SampleScreener(penalty=penalty, alpha=1e-2, screening="curvature")
     X_kept, y_kept = screener.fit_resample(X, y)
     assert len(y_kept) < len(y)
     np.testing.assert_array_equal(X[screener.sample_indices_], X_kept)
     np.testing.assert_array_equal(y[screener.sample_indices_], y_kept)
-    model = ss.SafeClassifier(penalty=penalty, alpha=1e-2, tol=1e-10).fit(X, y)
+    model = ss.SafeClassifier(penalty=penalty, alpha=1e-2, tol=1e-10, screening="curvature")
+    model.fit(X, y)
     coef = model.coef_.copy()
     wrong = clone(model).fit(X_kept, y_kept)
     right = model.set_params(alpha=screener.alpha_kept_).fit(X_kept, y_kept)

@@ -65,7 +65,7 @@ def point_of(model, problem):
 
 @pytest.mark.parametrize("penalty", sorted(PENALTIES))
 @pytest.mark.parametrize("name", NAMES)
-@examples(0.05)
+@examples(0.034)
 @given(data=st.data())
 def test_the_gap_is_the_truth(name, penalty, data):
     """P at the fitted model is at most dual_gap_ above an optimum found independently."""
