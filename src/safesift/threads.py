@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from functools import cache
 from typing import TypeVar
 
 Task = TypeVar("Task")
@@ -30,12 +31,18 @@ def n_threads() -> int:
 
 
 def _environment_limit() -> int:
-    from joblib import cpu_count
-
     # OpenMP allows a list, one number per level of nesting
     named = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    allowed = cpu_count()
+    allowed = _n_processors()
     return min(int(named), allowed) if named.isdigit() and int(named) > 0 else allowed
+
+
+@cache
+def _n_processors() -> int:
+    """Found once: it takes reading a dozen files."""
+    from joblib import cpu_count
+
+    return cpu_count()
 
 
 @contextmanager
@@ -54,7 +61,7 @@ def each(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
     The threads see the context (NumPy's error state among it) of the caller.
     """
     tasks = list(tasks)
-    n = min(n_threads(), len(tasks))
+    n = min(n_threads(), len(tasks)) if len(tasks) > 1 else 1
     if n <= 1:
         yield from map(function, tasks)
         return

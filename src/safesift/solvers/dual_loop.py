@@ -61,6 +61,7 @@ class Loop:
         mean_sq = total(problem.shares, norms_sq) / (float(problem.shares.sum()) or 1.0)
         self._bias = (mean_sq or 1.0) if problem.fit_intercept else 0.0
         self._problem = problem
+        self._first_worst, self._is_first = math.inf, True
         self._last: tuple[float, Array] | None = None
         self._table = self._new_table()
         self._intercept = problem.split(problem.constant_point)[1]
@@ -93,6 +94,9 @@ class Loop:
         self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
         self._unshrink()
+        # as far as predictions were off after the last change of alpha, they will be again
+        self._worst = self._first_worst
+        self._is_first = True
 
     def _predict(self, alpha: float) -> None:
         """Dual variables for another alpha, on the line through the last two solutions."""
@@ -141,6 +145,8 @@ class Loop:
             self._matrix, self._active, self._n_active, self._group, self._table,
             self._form.curvature, self._bias, self._coef, self._intercept, margin, self._random,
         )  # fmt: skip
+        if self._is_first:
+            self._first_worst, self._is_first = self._worst, False
         gap *= problem.alpha
         unbalanced = self._unbalanced()
         # where the loss has kinks, one epoch says too little about what the intercept is missing
