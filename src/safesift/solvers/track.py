@@ -118,7 +118,7 @@ class Level:
     def __init__(
         self, problem: Problem, settings: Settings, tally: Tally, first: Evaluation
     ) -> None:
-        self.problem, self.first, self.at = problem, first, first
+        self.problem, self.at = problem, first
         self.reference = reference_value(problem)
         self.target, self.n_iter = settings.tol * self.reference, 0
         self._max_iter, self._tally = settings.max_iter, tally
