@@ -37,10 +37,10 @@ def newton_cg(
     Parameters and result are those of `sparse_newton`. Rows on flat pieces are left out of every
     product; as the next step looks at all rows again, none of that needs a proof.
     """
-    return follow(_CGTrack, levels, settings, starts)
+    return follow(CGTrack, levels, settings, starts)
 
 
-class _CGTrack(Track):
+class CGTrack(Track):
     """Keeps a copy of the rows that curve, as long as not too many others are among them."""
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # features whose gradient is above this share of the threshold enter a new working set
-_NEAR = 0.7
+_NEAR = 0.9
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
@@ -55,10 +55,10 @@ def sparse_newton(
     list of lists of Fit
         `[i][k]` belongs to `levels[i][k]`.
     """
-    return follow(_SparseTrack, levels, settings, starts)
+    return follow(SparseTrack, levels, settings, starts)
 
 
-class _SparseTrack(Track):
+class SparseTrack(Track):
     """Keeps a Gram matrix of the working set, and how far the rows moved."""
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:

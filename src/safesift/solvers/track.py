@@ -12,7 +12,6 @@ from scipy.optimize import minimize_scalar
 
 from safesift import progress
 from safesift.design.tally import Tally, counting
-from safesift.duality import DualPoint
 from safesift.numerics import EPS, total
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
@@ -55,10 +54,10 @@ class Track(ABC):
         with counting() as tally:
             first = self._arrive(problem)
             level = Level(problem, self.settings, tally, first)
-            while not level.ended and self._advance(level):
+            while not level.ended and self.advance(level):
                 level.check(None)
             found = self._decided(level)
-            if not found.complete and level.converged and self._advance(level):
+            if not found.complete and level.converged and self.advance(level):
                 # one step more, and the gap is small enough to decide by
                 found = self._decided(level)
             level.check(found)
@@ -78,7 +77,7 @@ class Track(ABC):
             return decided_by(self.settings.screening, level.problem, level.at)
         return self.decide(level)
 
-    def _advance(self, level: Level) -> bool:
+    def advance(self, level: Level) -> bool:
         """One proposal, one pass; False where it does not get any better."""
         problem, at = level.problem, level.at
         point = self.propose(level)
@@ -119,13 +118,14 @@ class Level:
     def __init__(
         self, problem: Problem, settings: Settings, tally: Tally, first: Evaluation
     ) -> None:
-        self.problem, self.first, self.at = problem, first, first
+        self.problem, self.at = problem, first
         self.reference = reference_value(problem)
         self.target, self.n_iter = settings.tol * self.reference, 0
         self._max_iter, self._tally = settings.max_iter, tally
         self._began = time.perf_counter()
         self._history: list[Check] = []
-        self._measure(None)
+        self.dual = problem.best_dual(first)
+        self.gap = problem.gap(first, self.dual)
 
     @property
     def converged(self) -> bool:
@@ -135,14 +135,14 @@ class Level:
     def ended(self) -> bool:
         return self.converged or self.n_iter >= self._max_iter
 
-    def _measure(self, known: DualPoint | None) -> None:
-        self.dual = self.problem.best_dual(self.at, known)
-        self.gap = self.problem.gap(self.at, self.dual)
-
     def move(self, at: Evaluation) -> None:
-        self.at, self.n_iter = at, self.n_iter + 1
+        """Count a step: take the point unless it is worse, and its dual point if that is better."""
+        self.n_iter += 1
         progress.report("solver", self.n_iter, self._max_iter)
-        self._measure(self.dual)
+        self.dual = self.problem.best_dual(at, self.dual)
+        if at.value <= self.at.value + 8 * EPS * abs(self.at.value):
+            self.at = at
+        self.gap = self.problem.gap(self.at, self.dual)
 
     def check(self, found: Found | None) -> None:
         """Write down how things stand; without decisions, nothing is decided."""
