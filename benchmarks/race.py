@@ -293,13 +293,15 @@ def race_ours(run: Run, tell: Callable) -> None:
     for stage in run.stages:
         solve = getattr(solver, stage.name)
         tell("begin", stage=stage.name)
-        coefs, gaps = solve(stage.alphas, min(_FLOOR_TOL, run.tol))
+        with killed_after(_SEARCH_SHARE * stage.limit):
+            coefs, gaps = solve(stage.alphas, min(_FLOOR_TOL, run.tol))
         known = zip(coefs, stage.alphas, gaps, strict=True)
         floors = [evaluator.floor(coef, alpha, gap) for coef, alpha, gap in known]
         tell("floors", stage=stage.name, floors=floors)
         times: list[float] = []
         while len(times) < run.repeats and sum(times) <= stage.limit:
-            seconds, (coefs, _) = timed(partial(solve, stage.alphas, run.tol))
+            with killed_after(stage.limit):
+                seconds, (coefs, _) = timed(partial(solve, stage.alphas, run.tol))
             times.append(seconds)
             tell("time", stage=stage.name, seconds=seconds)
         for coef, alpha, floor in zip(coefs, stage.alphas, floors, strict=True):
