@@ -15,6 +15,11 @@ __version__ = "0.1.0"
 # name -> the module that holds it; loaded when first used, so that the import stays cheap
 _LAZY = {
     "IntervalRegressor": "safesift.estimators.interval",
+    "SafeClassifier": "safesift.estimators.classifier",
+    "SafeClassifierCV": "safesift.estimators.cross_validation",
+    "SafeRegressor": "safesift.estimators.regressor",
+    "SafeRegressorCV": "safesift.estimators.cross_validation",
+    "SampleScreener": "safesift.estimators.sampler",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -32,7 +37,7 @@ _LAZY = {
     "plot_losses": "safesift.plotting",
     "pointwise_bound": "safesift.convolution",
 }
-_MODULES = ("losses", "penalties", "regions")
+_MODULES = ("grids", "losses", "penalties", "regions")
 
 __all__ = [
     "CustomOmega",
@@ -40,9 +45,15 @@ __all__ = [
     "Omega",
     "RangeResult",
     "RegionError",
+    "SafeClassifier",
+    "SafeClassifierCV",
+    "SafeRegressor",
+    "SafeRegressorCV",
+    "SampleScreener",
     "ScreeningResult",
     "SetDistance",
     "__version__",
+    "grids",
     "infimum_convolution",
     "losses",
     "make_safe",
@@ -59,7 +70,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from safesift import losses, penalties, regions
+    from safesift import grids, losses, penalties, regions
     from safesift.convolution import (
         SetDistance,
         infimum_convolution,
@@ -69,7 +80,11 @@ if TYPE_CHECKING:
         objective_bounds,
         pointwise_bound,
     )
+    from safesift.estimators.classifier import SafeClassifier
+    from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
+    from safesift.estimators.regressor import SafeRegressor
+    from safesift.estimators.sampler import SampleScreener
     from safesift.omegas import CustomOmega, Omega
     from safesift.plotting import plot_losses
     from safesift.ranges import RangeResult, screen_range

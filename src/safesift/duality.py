@@ -24,6 +24,9 @@ Array = NDArray[np.float64]
 # widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
 WIDTHS = (0.3, 0.03, 0.003)
 
+# slopes whose sum is this share of their sizes cancel
+_BALANCED = 1e-14
+
 # shares by which a folded part pulls an infeasible dual point towards the feasible ones
 PULLS = tuple(10.0**power for power in range(-14, 0))
 
@@ -165,9 +168,17 @@ class Dual:
                 return Ray(ray.nu, ray.loss_gradient, moved)
         mass = problem.shares * ray.nu
         up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        if abs(up - down - target) <= _BALANCED * (up + down):
+            # they cancel as well as anything, and what is left is paid for by `_balance`
+            return ray
         shrink_up, shrink_down = _fraction(target + down, up), _fraction(up - target, down)
         nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
         return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)
+
+    def feasible(self, ray: Ray) -> DualPoint:
+        """The dual point of a ray at the multiple 1, made feasible if an intercept demands it."""
+        ray = self._cancel(ray)
+        return DualPoint(ray.nu, self.value(ray))
 
     # --- the best dual point ----------------------------------------------------------------
 
@@ -216,22 +227,37 @@ class Dual:
     def _best_on(self, ray: Ray) -> DualPoint:
         """The best point of a ray: a concave problem in one variable."""
         problem = self.problem
-        candidates = [0.0, 1.0]
         # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
-        if problem.folded is None or not problem.fit_intercept:
-            error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
-            low, high = self._feasible_multiples(ray, error)
-            if low < high:
+        if problem.folded is not None and problem.fit_intercept:
+            return max((self._point(ray, c) for c in (1.0, 0.0)), key=lambda dual: dual.value)
+        error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
+
+        def estimate(multiple: float) -> float:
+            return self._value(ray, multiple, conjugates(multiple), error)
+
+        candidates = [1.0]
+        low, high = self._feasible_multiples(ray, error)
+        if low < high:
+            candidates += [low, high]
+            # a concave function that still rises at the end of an interval is largest there, as it
+            # is under an l1 penalty, where feasibility ends the interval
+            if estimate(high) <= estimate(high - 1e-6 * (high - low)):
                 found = minimize_scalar(
-                    lambda c: -self._value(ray, c, conjugates(c), error),
+                    lambda c: -estimate(c),
                     bounds=(low, high),
                     method="bounded",
                     options={"xatol": 1e-12},
                 )
-                candidates += [float(found.x), low, high]
-        values = [self.value(ray, c) for c in candidates]
-        best = int(np.argmax(values))
-        return DualPoint(candidates[best] * ray.nu, values[best])
+                candidates.append(float(found.x))
+        # a certified value takes several sums over the samples: of the best that is feasible only
+        for multiple in sorted(candidates, key=estimate, reverse=True):
+            found = self._point(ray, multiple)
+            if math.isfinite(found.value):
+                return found
+        return self._point(ray, 0.0)
+
+    def _point(self, ray: Ray, multiple: float) -> DualPoint:
+        return DualPoint(multiple * ray.nu, self.value(ray, multiple))
 
     def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ from safesift.numerics import EPS
 Array = NDArray[np.float64]
 
 # beyond this share of changed rows, or after so many updates, a fresh sum costs less or rounds less
-_MANY_CHANGES, _MANY_SUMS = 0.5, 40
+_MANY_CHANGES, _MANY_SUMS = 0.5, 1000
 
 
 class WeightedGram:
@@ -27,6 +29,7 @@ class WeightedGram:
     def __init__(self, design: Design) -> None:
         self._design = design
         self._weights = np.zeros(design.n_samples)
+        self._rest = 0.0
         self._reset()
 
     def _reset(self) -> None:
@@ -45,7 +48,8 @@ class WeightedGram:
         """Change the weights, reading the rows of changed weight only."""
         change = weights - self._weights
         n_changed, n_carrying = np.count_nonzero(change), np.count_nonzero(weights)
-        if n_changed > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS:
+        often = n_changed > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS
+        if often and self._rest == 0:
             self._reset()
             change = weights
         for sign in (1.0, -1.0):
@@ -56,3 +60,23 @@ class WeightedGram:
                 self._spread_sq += np.diag(added)
                 self._n_sums += 1
         self._weights = weights.copy()
+
+    def among(self, design: Design, rows: NDArray) -> WeightedGram:
+        """The same matrix, of which only some rows can change their weight.
+
+        Parameters
+        ----------
+        design : Design
+            Those rows.
+        rows : array of indices
+        """
+        child = copy(self)
+        child._design, child._weights = design, self._weights[rows]
+        child.matrix, child._spread_sq = self.matrix.copy(), self._spread_sq.copy()
+        child._rest = float(np.count_nonzero(self._weights)) - np.count_nonzero(child._weights)
+        return child
+
+    def adopt(self, child: WeightedGram, rows: NDArray) -> None:
+        """Take over what became of the rows of a matrix made by `among`."""
+        self.matrix, self._spread_sq, self._n_sums = child.matrix, child._spread_sq, child._n_sums
+        self._weights[rows] = child._weights

@@ -15,6 +15,7 @@ and D(ν, z) ≤ P at every point.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -199,24 +200,30 @@ class Problem:
 
     def evaluate(self, point: Array) -> Evaluation:
         """Value and subgradient at a point, in one pass over the rows."""
-        nu = np.empty(self.design.n_samples)
-        losses = np.empty(self.design.n_samples)
+        return evaluate_together([(self, point)])[0]
 
-        def dual(pred: Array, rows: slice) -> Array:
-            loss = self.loss.take(rows)
-            nu[rows] = loss.slope(pred, self.y[rows])
-            losses[rows] = loss.value(pred, self.y[rows])
-            return np.where(self.shares[rows] > 0, self.shares[rows] * nu[rows], 0.0)
+    def moved(self, at: Evaluation, before: Problem) -> Evaluation:
+        """An evaluation of the same problem at another level, without a pass over the rows.
 
-        with np.errstate(over="ignore", invalid="ignore"):
-            pred, loss_gradient = self.design.pass_through(point, dual)
-            return self._evaluation(point, pred, nu, losses, loss_gradient)
+        Its value is as exact as a difference allows: good for a start, not for a certificate.
+        """
+        coef, _ = self.split(at.point)
+        value = at.value - _scaled(before.alpha, before.penalty.value(coef))
+        value += _scaled(self.alpha, self.penalty.value(coef))
+        return replace(
+            self._evaluation(at.point, at.pred, at.nu, at.loss_gradient, 0.0), value=value
+        )
+
+    def reevaluate(self, at: Evaluation) -> Evaluation:
+        """What another level of the same path knows of a point, for this one: no pass needed."""
+        losses = self.loss.value(at.pred, self.y)
+        return self._evaluation(at.point, at.pred, at.nu, losses, at.loss_gradient)
 
     def _evaluation(
-        self, point: Array, pred: Array, nu: Array, losses: Array, loss_gradient: Array
+        self, point: Array, pred: Array, nu: Array, loss_gradient: Array, mean_loss: float
     ) -> Evaluation:
         coef, _ = self.split(point)
-        value = total(self.shares, losses) + _scaled(self.alpha, self.penalty.value(coef))
+        value = mean_loss + _scaled(self.alpha, self.penalty.value(coef))
         gradient = loss_gradient
         if self.folded is not None:
             value += self.folded.value(point)
@@ -235,6 +242,13 @@ class Problem:
 
     def rounding(self, at: Evaluation) -> Rounding:
         """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
+        known = self.__dict__.get("_rounding")
+        if known is None or known[0] is not at:
+            # a gap, a region and its bounds all ask for the same evaluation
+            known = self.__dict__["_rounding"] = (at, self._rounding_of(at))
+        return known[1]
+
+    def _rounding_of(self, at: Evaluation) -> Rounding:
         design, norms = self.design, self.design.row_norms
         coef, _ = self.split(at.point)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -440,6 +454,42 @@ class Problem:
             Q = before.Q + folded.Q if before.Q is not None and folded.Q is not None else Q
             folded = Quadratic(folded.q + before.q, folded.r + before.r, Q)
         return replace(self.restrict(decisions.undecided), folded=folded)
+
+
+def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluation]:
+    """Evaluate problems that share one design at a point each, in one pass over the rows."""
+    if not queries:
+        return []
+    problems = [problem for problem, _ in queries]
+    design = problems[0].design
+    shape = (len(queries), design.n_samples)
+    nu, losses = np.empty(shape), np.empty(shape)
+
+    def dual(pred: Array, rows: slice) -> Array:
+        out = np.empty_like(pred)
+        columns = pred.reshape(len(pred), len(problems)).T
+        weighted = out.reshape(len(pred), len(problems)).T
+        for k, problem in enumerate(problems):
+            loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
+            nu[k, rows] = loss.slope(columns[k], y)
+            losses[k, rows] = loss.value(columns[k], y)
+            weighted[k] = np.where(shares > 0, shares * nu[k, rows], 0.0)
+        return out
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        if len(queries) == 1:
+            pred, gradient = design.pass_through(queries[0][1], dual)
+        else:
+            points = np.stack([point for _, point in queries], axis=1)
+            pred, gradient = design.pass_through(points, dual)
+        preds = np.ascontiguousarray(pred.reshape(design.n_samples, len(queries)).T)
+        gradients = gradient.reshape(design.n_columns, len(queries)).T
+        return [
+            problem._evaluation(
+                point, preds[k], nu[k], gradients[k].copy(), total(problem.shares, losses[k])
+            )
+            for k, (problem, point) in enumerate(queries)
+        ]
 
 
 def _known(bound: float) -> float:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
+from safesift.losses.base import Piece
 from safesift.penalties import Penalty
 from safesift.problem import Evaluation, Problem
 from safesift.regions import REGIONS, Region, TestSet
@@ -40,19 +41,19 @@ class Decisions:
     folded : mask
         On a linear or quadratic piece at every optimum: replaced by ½·quadratic·t² + linear·t +
         constant in the prediction t.
+    pieces : tuple of Piece
+    which : array of integers
+        The piece a sample was found on, -1 where it was found on none.
     quadratic, linear, constant : arrays
-        The coefficients of the piece a sample was found on, 0 where it was found on none.
+        The coefficients of that piece, 0 where there is none.
     lower, upper : arrays
         The ends of that piece.
     """
 
     dropped: Mask
     folded: Mask
-    quadratic: Array
-    linear: Array
-    constant: Array
-    lower: Array
-    upper: Array
+    pieces: tuple[Piece, ...]
+    which: NDArray[np.int8]
 
     @property
     def undecided(self) -> Mask:
@@ -61,10 +62,33 @@ class Decisions:
 
     def without(self, rows: Mask) -> Decisions:
         """The same, with some rows undecided again."""
-        return Decisions(
-            self.dropped & ~rows, self.folded & ~rows,
-            self.quadratic, self.linear, self.constant, self.lower, self.upper,
-        )  # fmt: skip
+        return replace(self, dropped=self.dropped & ~rows, folded=self.folded & ~rows)
+
+    @cached_property
+    def quadratic(self) -> Array:
+        return self._of_pieces("quadratic")
+
+    @cached_property
+    def linear(self) -> Array:
+        return self._of_pieces("linear")
+
+    @cached_property
+    def constant(self) -> Array:
+        return self._of_pieces("constant")
+
+    @cached_property
+    def lower(self) -> Array:
+        return self._of_pieces("lower")
+
+    @cached_property
+    def upper(self) -> Array:
+        return self._of_pieces("upper")
+
+    def _of_pieces(self, name: str) -> Array:
+        found = np.zeros(len(self.which))
+        for k, piece in enumerate(self.pieces):
+            np.copyto(found, getattr(piece, name), where=self.which == k)
+        return found
 
 
 def check_fold(fold: str) -> None:
@@ -84,30 +108,20 @@ def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
     5 000 columns. Otherwise they stay among the undecided.
     """
     n = problem.design.n_samples
-    found = np.zeros(n, dtype=bool)
-    quadratic, linear, constant, piece_lower, piece_upper = np.zeros((5, n))
-    for piece in problem.loss.pieces(problem.y):
-        inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & ~found
-        found |= inside
-        for target, source in (
-            (quadratic, piece.quadratic),
-            (linear, piece.linear),
-            (constant, piece.constant),
-            (piece_lower, piece.lower),
-            (piece_upper, piece.upper),
-        ):
-            np.copyto(target, source, where=inside)
-    dropped = found & (quadratic == 0) & (linear == 0)
-    folded = found & ~dropped
-    if not _fold_quadratic(problem, int((folded & (quadratic != 0)).sum()), fold):
-        folded &= quadratic == 0
-    weightless = problem.weights == 0
-    constant[weightless] = 0.0
-    piece_lower[weightless], piece_upper[weightless] = -np.inf, np.inf
-    return Decisions(
-        dropped | weightless, folded & ~weightless, quadratic, linear, constant,
-        piece_lower, piece_upper,
-    )  # fmt: skip
+    # a sample without weight is on any piece
+    pieces = (Piece(-np.inf, np.inf), *problem.loss.pieces(problem.y))
+    which = np.where(problem.weights == 0, 0, -1).astype(np.int8)
+    flat, curved = which == 0, np.zeros(n, dtype=bool)
+    for k, piece in enumerate(pieces[1:], start=1):
+        inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
+        which[inside] = k
+        bends = np.not_equal(piece.quadratic, 0)
+        curved |= inside & bends
+        flat |= inside & ~bends & np.equal(piece.linear, 0)
+    folded = (which >= 0) & ~flat
+    if not _fold_quadratic(problem, int(curved.sum()), fold):
+        folded &= ~curved
+    return Decisions(flat, folded, pieces, which)
 
 
 def _fold_quadratic(problem: Problem, n_rows: int, fold: Fold) -> bool:

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
+from safesift import threads
 from safesift.design import DenseDesign, SparseDesign, as_design
+from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
 from safesift.design.base import UNDERFLOW
@@ -143,6 +145,64 @@ def test_operations_are_numpy(storage, block_rows, data):
             **room((np.abs(rows) @ np.abs(x2)) ** 2, scale),
         )
         np.testing.assert_allclose(design.row_norms, np.linalg.norm(rows, axis=1), rtol=1e-13)
+
+
+@every_blocking
+@every_storage
+@examples(0.25)
+@given(data=st.data())
+def test_rows_read_where_they_lie_are_the_rows_taken(storage, block_rows, data):
+    """`only` copies nothing, `take` does; also rows of rows."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage))
+        for _ in range(2):
+            mask = data.draw(hnp.arrays(bool, len(rows)))
+            design, rows = design.only(mask), rows[mask]
+            n, d = rows.shape
+            x = data.draw(hnp.arrays(np.float64, (d, 2), elements=numbers))
+            u = data.draw(hnp.arrays(np.float64, n, elements=numbers))
+            eye = np.eye(d)
+            np.testing.assert_array_equal(design.matvec(eye), rows)
+            np.testing.assert_allclose(design.rmatvec(u), rows.T @ u, **room(rows.T, u))
+            weighted = rows.T * np.abs(u)
+            size = room(weighted, rows)
+            np.testing.assert_allclose(design.gram(np.abs(u)), weighted @ rows, **size)
+            np.testing.assert_allclose(design.gram_product(eye, np.abs(u)), weighted @ rows, **size)
+            pred, gradient = design.pass_through(x, lambda pred, where: 2.0 * pred)
+            np.testing.assert_allclose(pred, rows @ x, **room(rows, x))
+            np.testing.assert_allclose(gradient, rows.T @ (2 * pred), **room(rows.T, 2 * pred))
+
+
+@pytest.mark.parametrize("storage", ["C", "csr array", "csr, 64 bit"])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+def test_results_do_not_depend_on_the_number_of_threads(storage, dtype, monkeypatch):
+    """To the last bit."""
+    monkeypatch.setattr(csr_module, "_MANY_PAIRS", 0)
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(301, 40)) * 10 * (rng.random((301, 40)) < 0.6)).astype(dtype)
+    x, u = rng.normal(size=(41, 3)), rng.random(301)
+
+    def results():
+        design = as_design(STORAGES[storage](X), intercept=True)
+        part = design.only(u < 0.7)
+        for matrix, load in ((design, u), (part, u[u < 0.7])):
+            yield from matrix.pass_through(x, lambda pred, rows: np.cos(pred))
+            yield from (matrix.matvec(x[:, 0]), matrix.rmatvec(load), matrix.gram(load))
+            yield from (matrix.gram_product(x, load), matrix.projected_sq(x, np.ones(3)))
+
+    with blocks_of(7):
+        with threads.limited(1):
+            alone = list(results())
+        with threads.limited(3):
+            for one, other in zip(alone, results(), strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_threads_see_the_error_state_of_the_caller():
+    design = as_design(sparse.csr_array(np.eye(4)))
+    with blocks_of(1), threads.limited(2), np.errstate(over="ignore"):
+        pred, _ = design.pass_through(np.full(4, 1e200), lambda pred, rows: pred * 1e200)
+    assert (pred == 1e200).all()
 
 
 def room(left, right):

@@ -21,7 +21,8 @@ from scipy import sparse
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem import Problem
-from safesift.screening import Decisions
+from safesift.regions.base import Bounds
+from safesift.screening import Decisions, decide
 from safesift.validation import make_problem
 from tests.laws import exact
 from tests.laws.dual_reference import dual_optimum
@@ -65,23 +66,8 @@ def balanced(problem: Problem, nu: np.ndarray) -> np.ndarray:
 
 def decisions_at(problem: Problem, pred: np.ndarray, wanted: np.ndarray) -> Decisions:
     """The wanted rows that lie on a piece at these predictions, decided for that piece."""
-    n = len(pred)
-    found = np.zeros(n, dtype=bool)
-    quadratic, linear, constant = np.zeros((3, n))
-    lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
-    for piece in problem.loss.pieces(problem.y):
-        inside = (piece.lower < pred) & (pred < piece.upper) & wanted
-        found |= inside
-        for target, source in (
-            (quadratic, piece.quadratic),
-            (linear, piece.linear),
-            (constant, piece.constant),
-            (lower, piece.lower),
-            (upper, piece.upper),
-        ):
-            np.copyto(target, source, where=inside)
-    flat = found & (quadratic == 0) & (linear == 0)
-    return Decisions(flat, found & ~flat, quadratic, linear, constant, lower, upper)
+    on_wanted = np.where(wanted, pred, np.nan)
+    return decide(problem, Bounds(on_wanted, on_wanted), "always")
 
 
 @st.composite

@@ -14,6 +14,9 @@ from safesift.numerics import EPS, UNDERFLOW
 
 Array = NDArray[np.float64]
 
+# where a larger share of the rows is used, reading all of them costs less than gathering some
+_WORTH_GATHERING = 0.6
+
 
 class Design(ABC):
     """A matrix of n_samples rows, with a column of ones at the end if `intercept`.
@@ -45,6 +48,10 @@ class Design(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[tuple[slice, NDArray]]:
         """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
+
+    @abstractmethod
+    def gathered(self, rows: NDArray) -> NDArray:
+        """The rows at some indices as one block, float64."""
 
     @abstractmethod
     def take(self, rows: NDArray) -> Design:
@@ -124,12 +131,16 @@ class Design(ABC):
         return pred, gradient
 
     def gram(self, weights: Array) -> Array:
-        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric. Rows of weight 0 are not read."""
+        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric.
+
+        Rows of weight 0 are skipped, unless they are so few that gathering the others costs more.
+        """
         out = np.zeros((self.n_columns, self.n_columns))
         p = self.n_features
-        used = weights != 0
-        weights = weights[used]
-        for rows, block in self.only(used)._read():
+        used, design = weights != 0, self
+        if np.count_nonzero(used) < _WORTH_GATHERING * self.n_samples:
+            weights, design = weights[used], self.only(used)
+        for rows, block in design._read():
             w = weights[rows]
             out[:p, :p] += self._block_gram(block, w)
             if self.intercept:

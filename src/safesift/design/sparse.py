@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.design.base import Array, Design
+from safesift.design.csr import CsrProducts
+from safesift.design.subset import RowSubset
 
-_BLOCK_ENTRIES = 2**21
+# entries of a block: so many that a thread is worth its start, and for every column so many that
+# adding up the sums of blocks costs little
+_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN = 2**20, 8
 
 
 @dataclass(frozen=True, eq=False)
-class SparseDesign(Design):
+class SparseDesign(CsrProducts):
     """A CSR matrix without duplicate entries, referenced and not copied."""
 
     matrix: Any
@@ -41,7 +46,16 @@ class SparseDesign(Design):
     @property
     def block_rows(self) -> int:
         mean_length = self.matrix.nnz / max(self.n_samples, 1)
-        return int(max(_BLOCK_ENTRIES // max(mean_length, 1), 16))
+        entries = max(_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN * self.n_features)
+        return int(max(entries // max(mean_length, 1), 16))
+
+    @property
+    def csr(self) -> Any:
+        return self.matrix
+
+    @cached_property
+    def csr_rows(self) -> NDArray[np.intp]:
+        return np.arange(self.n_samples)
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
@@ -58,15 +72,24 @@ class SparseDesign(Design):
             )
             yield slice(start, stop), block
 
+    def gathered(self, rows: NDArray) -> Any:
+        return self.matrix[rows].astype(np.float64, copy=False)
+
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
+
+    def only(self, rows: NDArray) -> Design:
+        return self if rows.all() else SparseRows(self, np.flatnonzero(rows))
 
     def columns(self, features: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
 
     def _block_norms_sq(self, block: Any) -> Array:
-        row_of_entry = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-        return np.bincount(row_of_entry, weights=block.data**2, minlength=block.shape[0])
+        from safesift.kernels.csr import norms_sq
+
+        out = np.empty(block.shape[0])
+        norms_sq(block.data, block.indptr, out)
+        return out
 
     def _block_gram(self, block: Any, weights: Array) -> Array:
         scaled = sparse.diags_array(np.sqrt(weights)) @ block
@@ -77,3 +100,24 @@ class SparseDesign(Design):
 
     def _largest_of(self, data: Any) -> Array:
         return np.ravel(abs(data.astype(np.float64)).max(axis=1).toarray())
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows(CsrProducts, RowSubset):
+    """Some rows of a CSR matrix, at increasing indices, read where they lie."""
+
+    base: SparseDesign
+
+    @property
+    def csr(self) -> Any:
+        return self.base.matrix
+
+    @property
+    def csr_rows(self) -> NDArray[np.intp]:
+        return self.rows
+
+    def only(self, rows: NDArray) -> Design:
+        return self if rows.all() else SparseRows(self.base, self.rows[rows])
+
+    def columns(self, features: NDArray) -> SparseRows:
+        return SparseRows(self.base.columns(features), self.rows)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Array, Design
-from safesift.numerics import EPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +43,6 @@ class RowSubset(Design):
         return self.base.block_rows
 
     @property
-    def sum_error(self) -> float:
-        # a block of the base may hold a single row: there may be as many blocks as there
-        n_blocks = min(-(-self.base.n_samples // max(self.block_rows, 1)), self.n_samples)
-        return (min(self.block_rows, self.n_samples) + n_blocks + 8) * EPS
-
-    @property
     def data(self) -> NDArray:
         return self.base.take(self.rows).data
 
@@ -58,15 +51,12 @@ class RowSubset(Design):
         return self.base.row_norms[self.rows]
 
     def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        start = 0
-        for base_rows, block in self.base.blocks():
-            stop = int(np.searchsorted(self.rows, base_rows.stop))
-            if stop == start:
-                continue
-            here = self.rows[start:stop] - base_rows.start
-            whole = len(here) == base_rows.stop - base_rows.start
-            yield slice(start, stop), block if whole else block[here]
-            start = stop
+        for start in range(0, self.n_samples, max(self.block_rows, 1)):
+            part = slice(start, min(start + self.block_rows, self.n_samples))
+            yield part, self.gathered(np.arange(part.start, part.stop))
+
+    def gathered(self, rows: NDArray) -> NDArray:
+        return self.base.gathered(self.rows[rows])
 
     def take(self, rows: NDArray) -> Design:
         return self.base.take(self.rows[rows])

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import asdict
-from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_consistent_length
 
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.intervals import as_intervals, distance
-from safesift.losses import LOSSES, Loss
+from safesift.losses import Loss
 from safesift.numerics import total
 from safesift.penalties import Penalty
-from safesift.problem import Problem
-from safesift.registry import resolve
-from safesift.solvers.path import solve_path
-from safesift.solvers.records import Settings, Solution
-from safesift.validation import check_positive, check_weights, make_problem
+from safesift.regions import Region
+from safesift.validation import check_weights, make_problem
 
 Array = NDArray[np.float64]
 
-_INTERVAL_LOSSES = {name: loss for name, loss in LOSSES.items() if loss.task == "interval"}
 
-
-class IntervalRegressor(RegressorMixin, BaseEstimator):
+class IntervalRegressor(RegressorMixin, LinearModel):
     """Linear regression on interval targets, with a certified duality gap.
 
     Minimises (1/W) Σ s_i f(a_iᵀx + c; [l_i, u_i]) + alpha·R(x), W = Σ s_i, with f = ½·distance² to
@@ -43,18 +34,27 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         Weight of the penalty, next to the mean loss.
     penalty : str or Penalty, default="l2"
         "l2", "l1", "elastic_net", "l2_ball", "l1_ball", or an object with its parameters, such as
-        ``safesift.penalties.ElasticNet(l1_ratio=0.9)``.
+        ``safesift.penalties.L2Ball(radius=2.0)``.
+    l1_ratio : float in [0, 1), optional
+        Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
     loss : str or Loss, default="squared_interval"
         "squared_interval", "absolute_interval" (robust), "smoothed_interval", or an object.
     fit_intercept : bool, default=True
     tol : float, default=1e-6
         Relative duality gap to reach: relative to the objective of the best constant model.
     max_iter : int, default=1000
-        The largest number of Newton steps.
+        The largest number of steps.
+    screening : "auto", None, str or Region, default="auto"
+        "auto": whatever is fastest; a region, by name or as an object: rows are left out where it
+        decides them; None: every step reads every row. The solution is the same.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
+    n_jobs : int, optional
+        The largest number of threads, all cores by default.
+    random_state : int, RandomState or None, default=None
+        For the solvers that draw random numbers.
     verbose : int, default=0
-        Whether to print a line per check.
+        1 prints a line per check, 2 one per step as well.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     dual_gap_ : float
         Certified: the objective is at most that far above its minimum, measured on all samples.
     n_iter_ : int
-        Newton steps.
+        Steps of the solver.
     kept_ : array of shape (n_samples,)
         False where the sample is proved to have no influence: without it the model is the same.
     undecided_ : array of shape (n_samples,)
@@ -89,87 +89,44 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
     1.0
     """
 
+    _task = "interval"
+
     def __init__(
         self,
         alpha: float = 1e-3,
         *,
         penalty: str | Penalty = "l2",
+        l1_ratio: float | None = None,
         loss: str | Loss = "squared_interval",
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
+        screening: str | Region | None = "auto",
         warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.alpha = alpha
         self.penalty = penalty
+        self.l1_ratio = l1_ratio
         self.loss = loss
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter
+        self.screening = screening
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # --- fitting ----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array or frame of shape (n_samples, 2) or (n_samples,)
-            Lower and upper ends, -inf and inf where there is none; one column means intervals of
-            width zero.
-        sample_weight : array of shape (n_samples,), optional
-            Weight 0 is exactly removal, weight 2 exactly repetition.
-
-        Returns
-        -------
-        self
-        """
-        tol = check_positive("tol", self.tol)
-        loss = self._checked_loss()
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
-        start = self._last_solution() if self.warm_start else None
-        X = self._checked_features(X, reset=True)
-        problem = make_problem(
-            X, self._checked_targets(X, y), loss=loss, penalty=self.penalty, alpha=self.alpha,
-            fit_intercept=bool(self.fit_intercept), sample_weight=sample_weight,
-        ).problem  # fmt: skip
-        if start is not None and len(start) != problem.design.n_columns:
-            raise ValueError(
-                f"warm_start=True, but the last model had {len(start)} coefficients (with the "
-                f"intercept) and this one has {problem.design.n_columns}: set warm_start=False."
-            )
-        settings = Settings(tol, int(self.max_iter))
-        ((found,),) = solve_path([[problem]], settings, [start])
-        self._keep_solution(problem, found.solution)
-        self.kept_ = found.kept
-        self.undecided_ = found.undecided
-        self.history_ = [asdict(check) for check in found.history]
-        if self.verbose:
-            self._tell()
-        return self
-
-    def _checked_loss(self) -> Loss:
-        loss = resolve("loss", self.loss, _INTERVAL_LOSSES, Loss)
-        if loss.task != "interval":
-            raise ValueError(
-                f"loss={self.loss!r} is not a loss of intervals: use one of "
-                f"{', '.join(_INTERVAL_LOSSES)}."
-            )
-        return loss
-
-    def _checked_features(self, X: Any, reset: bool) -> Any:
-        kinds = [np.float64, np.float32]
-        return validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=reset)
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        X = self._validated(X, reset=True)
+        targets = self._checked_targets(X, y)
+        weights = check_weights(sample_weight, len(targets))
+        return Samples(X, targets, weights, weights)
 
     def _checked_targets(self, X: Any, y: Any) -> Array:
         if y is None:
@@ -180,45 +137,11 @@ class IntervalRegressor(RegressorMixin, BaseEstimator):
         check_consistent_length(X, intervals)
         return intervals
 
-    def _last_solution(self) -> Array | None:
-        if not hasattr(self, "coef_"):
-            return None
-        return np.append(self.coef_, self.intercept_) if self.fit_intercept else self.coef_
-
-    def _keep_solution(self, problem: Problem, solution: Solution) -> None:
-        self.coef_, self.intercept_ = problem.split(solution.at.point)
-        self.dual_gap_ = float(solution.gap)
-        self.n_iter_ = solution.n_iter
-        if solution.converged:
-            return
-        remedy = (
-            "increase max_iter"
-            if solution.n_iter >= self.max_iter
-            else "rounding allows no more, so scale the features or the targets"
-        )
-        warnings.warn(
-            f"IntervalRegressor did not converge: the relative duality gap is "
-            f"{solution.relative_gap:.2g} after {solution.n_iter} Newton steps, above "
-            f"tol={self.tol:g}; {remedy}, or accept a larger tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-    def _tell(self) -> None:
-        for check in self.history_:
-            print(
-                f"{check['passes']:.1f} passes, {check['seconds']:.2g} s: relative gap "
-                f"{check['relative_gap']:.2g}, {check['n_kept']} kept, "
-                f"{check['n_undecided']} undecided"
-            )
-
     # --- using ------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> Array:
         """Predictions, of shape (n_samples,)."""
-        check_is_fitted(self)
-        X = self._checked_features(X, reset=False)
-        return safe_sparse_dot(X, self.coef_) + self.intercept_
+        return self._predictions(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """1 − Σ distance² / Σ distance² of the best constant: R² where intervals are points.

@@ -215,9 +215,9 @@ class MarginLoss(Loss):
             Piece(
                 lower=np.where(positive, piece.lower, -piece.upper),
                 upper=np.where(positive, piece.upper, -piece.lower),
-                quadratic=np.full_like(y, piece.quadratic),
+                quadratic=np.broadcast_to(piece.quadratic, y.shape),
                 linear=y * piece.linear,
-                constant=np.full_like(y, piece.constant),
+                constant=np.broadcast_to(piece.constant, y.shape),
             )
             for piece in self._pieces()
         ]
@@ -297,7 +297,7 @@ class ResidualLoss(Loss):
                 Piece(
                     lower=y + piece.lower,
                     upper=y + piece.upper,
-                    quadratic=np.full_like(y, piece.quadratic),
+                    quadratic=np.broadcast_to(piece.quadratic, y.shape),
                     linear=piece.linear - piece.quadratic * y,
                     constant=y * (0.5 * piece.quadratic * y - piece.linear) + piece.constant,
                 )

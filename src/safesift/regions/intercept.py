@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # shifts change by this factor; so many tries reach from the scale of the data to its extremes
 _FACTOR, _MAX_TRIES = 4.0, 30
+# a bound that is hardly better than the last one is not worth another pass
+_HARDLY_BETTER = 0.8
 
 
 class UnboundedInterceptError(ValueError):
@@ -73,8 +75,8 @@ class _Tangents:
         for _ in range(_MAX_TRIES):
             shift *= factor
             bound = self.bound(shift, sign)
-            if math.isfinite(best) and bound >= best:
-                return best
+            if math.isfinite(best) and bound >= _HARDLY_BETTER * best:
+                return min(best, bound)
             best = min(best, bound)
         if math.isfinite(best):
             return best

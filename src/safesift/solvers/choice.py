@@ -1,11 +1,13 @@
-"""The solver for a problem: Newton's method where the Gram matrix is affordable."""
+"""Which solver a problem goes to."""
 
 from __future__ import annotations
 
 import math
 
+from safesift.design import DenseDesign, SparseDesign
 from safesift.penalties import L2
 from safesift.problem import Evaluation, Problem
+from safesift.solvers.dual_form import dual_form
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import newton
 
@@ -13,6 +15,26 @@ from safesift.solvers.newton import newton
 _LARGEST_GRAM = 1000
 _MAX_PASSES = 300
 _ROUGH, _ROUGH_STEPS = 1e-5, 30
+# from so many columns on, steps on single rows cost less than the Gram matrix and its factors
+_WIDE_SPARSE, _WIDE_DENSE = 2000, 5000
+
+
+def prefers_dual_descent(problem: Problem) -> bool:
+    """Whether dual coordinate descent is the solver for a problem.
+
+    It needs an l2 penalty and a loss with closed-form dual steps. Losses with kinks have no better
+    solver; with smooth ones it beats Newton's method on the Gram matrix where there are many
+    columns.
+    """
+    design = problem.design
+    if not isinstance(problem.penalty, L2) or problem.folded is not None:
+        return False
+    if not isinstance(design, DenseDesign | SparseDesign):
+        return False
+    wide = _WIDE_SPARSE if isinstance(design, SparseDesign) else _WIDE_DENSE
+    if math.isfinite(problem.loss.smoothness) and design.n_columns <= wide:
+        return False
+    return dual_form(problem.loss, problem.y) is not None
 
 
 def solve(problem: Problem, tol: float = 1e-6) -> Evaluation:

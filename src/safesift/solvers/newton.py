@@ -1,39 +1,63 @@
 """A semismooth proximal Newton method on the Gram matrix, for every problem with few features.
 
 Smooth losses: the quadratic model of loss and folded part at a point, with the penalty as it is, is
-minimised exactly (`solvers.quadratic`), and a line search on the objective follows. Losses with
-kinks: the same on the loss rounded off over a shrinking width, until the gap of the problem itself
-is small.
+minimised exactly (`solvers.quadratic`), and a line search on the objective follows
+(`solvers.steps`). As soon as it can be told how far predictions still move, steps read only the
+rows that may change their piece (`solvers.doubt`), and one pass over all rows measures the gap.
+Losses with kinks: the same on the loss rounded off over a shrinking width, until the gap of the
+problem itself is small.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from safesift import progress
-from safesift.duality import WIDTHS
+from safesift.duality import WIDTHS, DualPoint
 from safesift.gram import WeightedGram
-from safesift.numerics import EPS, total
 from safesift.problem import Evaluation, Problem
-from safesift.solvers.quadratic import Model, minimise
+from safesift.solvers.doubt import Doubt, EveryRow
+from safesift.solvers.lockstep import Query, Run, alone
 from safesift.solvers.records import Solution
+from safesift.solvers.steps import Steps
+from safesift.solvers.views import AllRows, SomeRows
 
 Array = NDArray[np.float64]
 
 # beyond this many columns the Gram matrix costs too much
 LARGEST = 5000
-# the least damping of a step, relative to the largest curvature of the loss, and the most
-_LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
 # the rounding of kinks shrinks by this factor, after at most so many steps
 _SHRINK, _MOST_STEPS = 0.2, 25
-# products of two numbers below that are finite
-_OVERFLOW = 1e150
+# leaving rows out pays where at most this share of them is read
+_FEW = 0.6
+# the model of a view of few rows is minimised this much more exactly than the gap demands
+_SHARPER = 1e-4
+
+
+@dataclass
+class Memory:
+    """What is carried from one level of a path to the next.
+
+    Attributes
+    ----------
+    problem : Problem
+        The last one that was solved.
+    at : Evaluation
+        Its solution.
+    gram : WeightedGram
+    movement : array or None
+        By how much predictions moved from the level before.
+    """
+
+    problem: Problem
+    at: Evaluation
+    gram: WeightedGram
+    movement: Array | None = None
 
 
 # data so large that squares overflow end in an infinite gap, not in a warning
@@ -65,23 +89,19 @@ def newton(
     -------
     Solution
     """
+    check_columns(problem)
+    reference = reference_value(problem) if reference is None else reference
+    run = NewtonRun(problem, reference, tol, max_iter, EveryRow())
+    return alone(run.solve(start))
+
+
+def check_columns(problem: Problem) -> None:
+    """Refuse problems whose Gram matrix is too large."""
     if problem.design.n_columns > LARGEST:
         raise ValueError(
             f"X has {problem.design.n_features} features, and the Newton solver works with at most "
             f"{LARGEST} columns: select or project features first."
         )
-    reference = reference_value(problem) if reference is None else reference
-    start = problem.constant_point if start is None else problem.feasible(start)
-    run = _Run(problem, tol * reference, max_iter, start)
-    run.solve()
-    return Solution(
-        at=run.at,
-        dual=run.dual,
-        gap=run.gap,
-        reference=reference,
-        n_iter=run.n_iter,
-        converged=run.gap <= run.target,
-    )
 
 
 def reference_value(problem: Problem) -> float:
@@ -89,34 +109,156 @@ def reference_value(problem: Problem) -> float:
     return problem.constant_value or min(problem.unit, problem.unit**2)
 
 
-class _Run:
-    """The state of one run: the point, the best dual point, the gap."""
+class NewtonRun:
+    """One run on one problem: the point, the best dual point, the gap.
 
-    def __init__(self, problem: Problem, target: float, max_iter: int, start: Array) -> None:
-        self.problem, self.target, self.max_iter = problem, target, max_iter
-        self.n_iter = 0
-        self.at = problem.evaluate(start)
-        self.dual = problem.best_dual(self.at)
-        self.gap = problem.gap(self.at, self.dual)
+    Attributes
+    ----------
+    at : Evaluation
+        The best point so far.
+    dual : DualPoint
+    gap : float
+    gram : WeightedGram or None
+        Of the loss's curvature, for smooth losses.
+    memory : Memory or None
+        For the next level; after `solve`, for smooth losses.
+    """
+
+    at: Evaluation
+    dual: DualPoint | None = None
+    gap: float = math.inf
+    gram: WeightedGram | None = None
+    memory: Memory | None = None
+
+    def __init__(
+        self, problem: Problem, reference: float, tol: float, max_iter: int, doubt: Doubt
+    ) -> None:
+        self.problem, self.reference, self.max_iter = problem, reference, max_iter
+        self.target = tol * reference
+        self._doubt, self._n_iter = doubt, 0
+
+    def solve(self, start: Array | Memory | None = None) -> Run[Solution]:
+        """From a point, from the best constant model, or from the last level of a path."""
+        if math.isinf(self.problem.loss.smoothness):
+            yield from self._with_kinks(start.at.point if isinstance(start, Memory) else start)
+        else:
+            yield from self._smooth(start)
+        return Solution(
+            at=self.at,
+            dual=self.dual,
+            gap=self.gap,
+            reference=self.reference,
+            n_iter=self._n_iter,
+            converged=self.gap <= self.target,
+        )
+
+    def check(self) -> None:
+        """Called each time the gap was measured on all rows."""
 
     @property
-    def ended(self) -> bool:
-        return self.gap <= self.target or self.n_iter >= self.max_iter
+    def _ended(self) -> bool:
+        return self.gap <= self.target or self._n_iter >= self.max_iter
 
-    def solve(self) -> None:
-        if math.isfinite(self.problem.loss.smoothness):
-            steps = _Steps(self.problem, self.at)
-            # where the model still promises more than the target, the gap is larger still
-            while not self.ended and self._advance(steps, 0.5 * self.target):
-                self._measure(steps.at)
-            return
+    def _first(self, start: Array | None) -> Run[Evaluation]:
+        point = self.problem.constant_point if start is None else self.problem.feasible(start)
+        return (yield Query(self.problem, point))
+
+    def _measure(self, slopes: Evaluation) -> None:
+        """The gap at the best point, with the dual point of these slopes if that is better."""
+        self.dual = self.problem.best_dual(slopes, self.dual)
+        self.gap = self.problem.gap(self.at, self.dual)
+        self.check()
+
+    # --- smooth losses ----------------------------------------------------------------------
+
+    def _smooth(self, start: Array | Memory | None) -> Run[None]:
+        problem, movement = self.problem, None
+        if isinstance(start, Memory) and problem.penalty.contains(problem.split(start.at.point)[0]):
+            first, gram = problem.moved(start.at, start.problem), start.gram
+            movement = start.movement
+        else:
+            start = start.at.point if isinstance(start, Memory) else start
+            first = yield from self._first(start)
+            gram = WeightedGram(problem.design)
+        self.at, self.gram = first, gram
+        if not isinstance(start, Memory):
+            self._measure(first)
+        steps = Steps(problem)
+        while not self._ended:
+            gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
+            before = self.at
+            rows = self._doubt.rows(problem, before, movement)
+            if rows is None or len(rows) > _FEW * problem.design.n_samples:
+                progressed = yield from self._step_on_all(steps, gram)
+            else:
+                progressed = yield from self._steps_on(rows, steps, gram)
+            self._n_iter = steps.n_iter
+            progress.report("solver", min(self._n_iter, self.max_iter), self.max_iter)
+            if not progressed:
+                if movement is None:
+                    break
+                movement = None  # the guess did harm: all rows next time
+                continue
+            movement = np.abs(self.at.pred - before.pred)
+        if self.dual is None:
+            self.at = yield Query(problem, self.at.point)
+            self._measure(self.at)
+        # how far a cold start was from the solution says nothing about the next level
+        moved = np.abs(self.at.pred - first.pred) if isinstance(start, Memory) else None
+        self.memory = Memory(problem, self.at, gram, moved)
+
+    def _step_on_all(self, steps: Steps, gram: WeightedGram) -> Run[bool]:
+        """One step that reads every row."""
+        found = yield from step_on_all(self.problem, self.at, steps, gram)
+        progressed = found is not None
+        if progressed:
+            self.at = found
+        # where the model still promises more than the target, the gap is larger still
+        if not progressed or steps.promised <= 0.5 * self.target or steps.n_iter % _MOST_STEPS == 0:
+            self._measure(self.at)
+        return progressed
+
+    def _steps_on(self, rows: NDArray, steps: Steps, gram: WeightedGram) -> Run[bool]:
+        """Steps that read some rows, and a pass over all of them to see what came of it."""
+        view = SomeRows(self.problem, self.at, gram, rows)
+        most = min(self.max_iter - steps.n_iter, _MOST_STEPS)
+        steps.settle(view, _SHARPER * self.target, most)
+        gram.adopt(view.gram, rows)
+        found = yield Query(self.problem, view.here.point)
+        progressed = found.value <= self.at.value
+        if progressed:
+            self.at = found
+        self._measure(found)
+        return progressed
+
+    # --- losses with kinks ------------------------------------------------------------------
+
+    def _with_kinks(self, start: Array | None) -> Run[None]:
+        self.at = yield from self._first(start)
+        self._measure(self.at)
         for width in self._widths():
-            if self.ended:
+            if self._ended:
                 return
             rounded = replace(self.problem, loss=self.problem.loss.smoothed(width))
-            steps = _Steps(rounded, rounded.evaluate(self.at.point))
-            self._advance(steps, 1e-3 * min(width, self.target))
-            self._measure(steps.at)
+            most = min(self.max_iter - self._n_iter, _MOST_STEPS)
+            found = yield from self._descend(rounded, 1e-3 * min(width, self.target), most)
+            at = yield Query(self.problem, found.point)
+            if at.value <= self.at.value:
+                self.at = at
+            self._measure(found)
+
+    def _descend(self, rounded: Problem, promise: float, most: int) -> Run[Evaluation]:
+        """Steps on a rounded problem until the model promises no more than that."""
+        steps, gram = Steps(rounded), WeightedGram(rounded.design)
+        at = yield Query(rounded, self.at.point)
+        while steps.n_iter < most and steps.promised > promise:
+            found = yield from step_on_all(rounded, at, steps, gram)
+            if found is None:
+                break
+            at = found
+            progress.report("solver", self._n_iter + steps.n_iter, self.max_iter)
+        self._n_iter += steps.n_iter
+        return at
 
     def _widths(self) -> Iterator[float]:
         width = WIDTHS[0] * self.problem.unit
@@ -124,106 +266,17 @@ class _Run:
             yield width
             width *= _SHRINK
 
-    def _advance(self, steps: _Steps, promise: float) -> bool:
-        """Newton steps until the model promises no more than that; False where none was made.
 
-        After many steps the gap is worth a look, or a smaller width a try, whatever is promised.
-        """
-        first = self.n_iter
-        while self.n_iter < min(self.max_iter, first + _MOST_STEPS) and steps.step():
-            self.n_iter += 1
-            progress.report("solver", self.n_iter, self.max_iter)
-            if steps.promised <= promise:
-                break
-        return self.n_iter > first
-
-    def _measure(self, found: Evaluation) -> None:
-        """Take the point if it is better, and the dual point of its slopes if that is."""
-        kinked = math.isinf(self.problem.loss.smoothness)
-        self.dual = self.problem.best_dual(found, self.dual)
-        at = self.problem.evaluate(found.point) if kinked else found
-        if at.value <= self.at.value:
-            self.at = at
-        self.gap = self.problem.gap(self.at, self.dual)
-
-
-class _Steps:
-    """Newton steps on a problem with a smooth loss."""
-
-    def __init__(self, problem: Problem, at: Evaluation) -> None:
-        self.problem, self.at = problem, at
-        self.promised = math.inf
-        self._gram = WeightedGram(problem.design)
-        self._damping = _LEAST_DAMPING
-        self._scales = self._curvature_scales()
-
-    def _curvature_scales(self) -> Array:
-        """The largest curvature of the loss along each coordinate, for the damping."""
-        problem = self.problem
-        norms_sq = problem.design.row_norms**2
-        mean = problem.loss.smoothness * float(problem.shares @ norms_sq) / problem.design.n_columns
-        folded = 0.0 if problem.Q is None else np.diag(problem.Q)
-        return np.full(problem.design.n_columns, mean or 1.0) + folded
-
-    def _curvature(self) -> Array:
-        """Aᵀ diag(s f''/W) A + Q at the point, updated by the rows whose f'' changed."""
-        problem = self.problem
-        self._gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
-        return self._gram.matrix if problem.Q is None else self._gram.matrix + problem.Q
-
-    def step(self) -> bool:
-        """One step; False where no step lowers the objective any more."""
-        problem, at = self.problem, self.at
-        H, gradient = self._curvature(), problem.smooth_gradient(at)
-        while self._damping <= _MOST_DAMPING:
-            damped = H + np.diag(self._damping * self._scales)
-            model = Model(damped, gradient - damped @ at.point, problem.design.n_features)
-            if not (np.abs(model.H) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
-                return False
-            found = minimise(problem.penalty, model, problem.alpha, at.point)
-            if self._search(problem.feasible(found), gradient):
-                return True
-            self._damping *= 1e3
-        return False
-
-    def _search(self, found: Array, gradient: Array) -> bool:
-        """Take the full step if it does what the model promises, else the best share of it."""
-        problem, at = self.problem, self.at
-        change = found - at.point
-        promised = -float(gradient @ change) - self._penalty(found) + self._penalty(at.point)
-        if not promised > 0:
-            return False
-        reached = problem.evaluate(found)
-        if not reached.value <= at.value - 0.1 * promised + 8 * EPS * abs(at.value):
-            reached = problem.evaluate(at.point + self._best_share(change) * change)
-            if not reached.value < at.value:
-                return False
-        # a step that damping made short says little about what is left
-        self.promised = promised if self._damping <= _TRUSTED_DAMPING else math.inf
-        self._damping = max(0.1 * self._damping, _LEAST_DAMPING)
-        self.at = reached
-        return True
-
-    def _best_share(self, change: Array) -> float:
-        """The t in [0, 1] for which P(point + t·change) is least; one pass over the data."""
-        problem, at = self.problem, self.at
-        moved = problem.design.matvec(change)
-
-        def objective(share: float) -> float:
-            losses = problem.loss.value(at.pred + share * moved, problem.y)
-            point = at.point + share * change
-            folded = 0.0 if problem.folded is None else problem.folded.value(point)
-            return total(problem.shares, losses) + folded + self._penalty(point)
-
-        share, here = 1.0, objective(0.0)
-        while share > EPS and objective(share) >= here:
-            share *= 0.25
-        reach = min(4.0 * share, 1.0)
-        found = minimize_scalar(
-            objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
-        )
-        return float(found.x)
-
-    def _penalty(self, point: Array) -> float:
-        penalty = self.problem.penalty.value(self.problem.split(point)[0])
-        return self.problem.alpha * penalty if penalty else 0.0
+def step_on_all(
+    problem: Problem, at: Evaluation, steps: Steps, gram: WeightedGram
+) -> Run[Evaluation | None]:
+    """One step that reads every row; None where nothing lowers the objective."""
+    view = AllRows(problem, at, gram)
+    asking = steps.step(view)
+    try:
+        point = next(asking)
+        while True:
+            evaluation = yield Query(problem, point)
+            point = asking.send(view.local(evaluation))
+    except StopIteration as ended:
+        return view.here.source if ended.value else None

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Problem
+from safesift.solvers.choice import prefers_dual_descent
+from safesift.solvers.dual_descent import dual_descent
+from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Fit, Settings
-from safesift.solvers.screened import screened_newton
 
 Array = NDArray[np.float64]
 
@@ -35,12 +37,6 @@ def solve_path(
     list of lists of Fit
         `[i][k]` belongs to `levels[i][k]`.
     """
-    warm = list(starts) if starts is not None else [None] * len(levels[0])
-    found = []
-    for problems in levels:
-        fits = [
-            screened_newton(p, settings, start) for p, start in zip(problems, warm, strict=True)
-        ]
-        warm = [fit.solution.at.point for fit in fits]
-        found.append(fits)
-    return found
+    if prefers_dual_descent(levels[0][0]):
+        return dual_descent(levels, settings, starts)
+    return newton_path(levels, settings, starts)

@@ -1,0 +1,162 @@
+"""Products with rows of a CSR matrix by compiled loops, on several threads."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import tally
+from safesift.design.base import Array, Design
+from safesift.threads import each, run
+
+# the types that are compiled for: blocks of any other are converted first
+_COMPILED_TYPES = (np.float32, np.float64)
+# the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
+# every stripe reads all entries, so that more would cost more than they save
+_MANY_PAIRS, _STRIPES = 2**25, 4
+
+
+class CsrProducts(Design):
+    """The products of a `Design` whose rows are rows of a CSR matrix.
+
+    A block is a task: its rows are summed one after the other, and the sums of the blocks in their
+    order, so that `sum_error` holds and nothing depends on the number of threads.
+    """
+
+    @property
+    @abstractmethod
+    def csr(self) -> Any:
+        """The matrix."""
+
+    @property
+    @abstractmethod
+    def csr_rows(self) -> NDArray[np.intp]:
+        """The increasing indices of the rows that belong to the design."""
+
+    def _blocks_read(self) -> list[slice]:
+        """The blocks of rows, counted as read."""
+        tally.count(self.n_samples)
+        starts = range(0, self.n_samples, self.block_rows)
+        return [slice(start, min(start + self.block_rows, self.n_samples)) for start in starts]
+
+    def _entries(self, rows: slice) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
+        """What a kernel needs to know of a block; converted where it is not compiled for."""
+        matrix, here = self.csr, self.csr_rows[rows]
+        if matrix.dtype in _COMPILED_TYPES:
+            return matrix.data, matrix.indices, matrix.indptr, 0, here
+        start, stop = int(matrix.indptr[here[0]]), int(matrix.indptr[here[-1] + 1])
+        data = matrix.data[start:stop].astype(np.float64)
+        return data, matrix.indices[start:stop], matrix.indptr, start, here
+
+    # --- products ---------------------------------------------------------------------------
+
+    def matvec(self, x: Array) -> Array:
+        out, x = np.empty((self.n_samples, *x.shape[1:])), _plain(x)
+        run(lambda rows: self._dot(rows, x, out[rows]), self._blocks_read())
+        return out
+
+    def rmatvec(self, u: Array) -> Array:
+        return self._summed(u.shape[1:], lambda rows: u[rows], self._blocks_read())
+
+    def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        pred, x = np.empty((self.n_samples, *x.shape[1:])), _plain(x)
+
+        def load(rows: slice) -> Array:
+            self._dot(rows, x, pred[rows])
+            return dual(pred[rows], rows)
+
+        return pred, self._summed(x.shape[1:], load, self._blocks_read())
+
+    def gram_product(self, basis: Array, weights: Array) -> Array:
+        basis = _plain(basis)
+
+        def load(rows: slice) -> Array:
+            projected = np.empty((rows.stop - rows.start, basis.shape[1]))
+            self._dot(rows, basis, projected)
+            projected *= weights[rows, None]
+            return projected
+
+        return self._summed(basis.shape[1:], load, self._blocks_read())
+
+    def projected_sq(self, basis: Array, weights: Array) -> Array:
+        out, basis = np.empty(self.n_samples), _plain(basis)
+
+        def project(rows: slice) -> None:
+            projected = np.empty((rows.stop - rows.start, basis.shape[1]))
+            self._dot(rows, basis, projected)
+            np.square(projected, out=projected)
+            out[rows] = projected @ weights
+
+        run(project, self._blocks_read())
+        return out
+
+    def gram(self, weights: Array) -> Array:
+        used = weights != 0
+        if not used.all():
+            return self.only(used).gram(weights[used])
+        from safesift.kernels.csr import add_gram
+
+        p, weights, blocks = self.n_features, _plain(weights), self._blocks_read()
+        total, partial = np.zeros((2, p, p))
+        n_stripes = self._n_stripes
+
+        def fill(stripe: int) -> None:
+            mine = slice(stripe, None, n_stripes)
+            for rows in blocks:
+                add_gram(*self._entries(rows), weights[rows], stripe, n_stripes, partial)
+                total[mine] += partial[mine]
+                partial[mine] = 0.0
+
+        run(fill, range(n_stripes))
+        gram = total + total.T
+        np.fill_diagonal(gram, np.diag(total))
+        if not self.intercept:
+            return gram
+        ones = self._summed((), lambda rows: weights[rows], blocks)
+        return np.block([[gram, ones[:p, None]], [ones[None]]])
+
+    @property
+    def _n_stripes(self) -> int:
+        n_pairs = 0.5 * self.csr.nnz**2 / max(self.csr.shape[0], 1)
+        return _STRIPES if n_pairs > _MANY_PAIRS else 1
+
+    # --- one block --------------------------------------------------------------------------
+
+    def _dot(self, rows: slice, x: Array, out: Array) -> None:
+        """out = (rows of the design) @ x."""
+        from safesift.kernels import csr
+
+        multiply = csr.dot if x.ndim == 1 else csr.dot_many
+        multiply(*self._entries(rows), x, out)
+        if self.intercept:
+            out += x[-1]
+
+    def _summed(
+        self, shape: tuple[int, ...], load: Callable[[slice], Array], blocks: list[slice]
+    ) -> Array:
+        """Σ over the blocks of (their rows)ᵀ @ load(rows)."""
+        from safesift.kernels import csr
+
+        add = csr.add_transposed_many if shape else csr.add_transposed
+
+        def part(rows: slice) -> Array:
+            u = _plain(load(rows))
+            out = np.zeros((self.n_columns, *shape))
+            add(*self._entries(rows), u, out)
+            if self.intercept:
+                out[-1] = u.sum(axis=0)
+            return out
+
+        total = np.zeros((self.n_columns, *shape))
+        for partial in each(part, blocks):
+            total += partial
+        return total
+
+
+def _plain(values: Array) -> Array:
+    """In float64 and in C order, which the kernels are compiled for."""
+    return np.ascontiguousarray(values, dtype=np.float64)

@@ -1,0 +1,265 @@
+"""What the linear estimators share: parameters, problems, solving, fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
+
+from safesift.design import as_design
+from safesift.estimators.following import CallbackSupportMixin, whole
+from safesift.losses import LOSSES, Loss
+from safesift.penalties import PENALTIES, ElasticNet, Penalty
+from safesift.problem import Problem
+from safesift.regions import REGIONS, Region
+from safesift.registry import resolve
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
+from safesift.validation import check_positive, make_problem
+
+Array = NDArray[np.float64]
+
+_TARGETS = {"classification": "labels", "regression": "numbers", "interval": "intervals"}
+# what validation keeps as it is; anything else becomes float64
+FLOATS = [np.float64, np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Validated samples.
+
+    Attributes
+    ----------
+    X : array or CSR matrix
+    y : array
+        As the user gave it.
+    sample_weight : array of shape (n_samples,)
+        As the user gave it, ones by default.
+    weights : array of shape (n_samples,)
+        The same, times the weights of the classes.
+    classes : array or None
+        Those with a sample of positive weight.
+    """
+
+    X: Any
+    y: NDArray
+    sample_weight: Array
+    weights: Array
+    classes: NDArray | None = None
+
+
+class Missed(NamedTuple):
+    """How far from the tolerance a solver stopped, and after how many steps."""
+
+    relative_gap: float
+    n_iter: int
+
+
+def missed(fits: Sequence[Fit]) -> list[Missed]:
+    """Those fits that did not reach the tolerance."""
+    solutions = [fit.solution for fit in fits]
+    return [Missed(s.relative_gap, s.n_iter) for s in solutions if not s.converged]
+
+
+class LinearModel(CallbackSupportMixin, BaseEstimator):
+    """Base of the linear estimators.
+
+    A subclass has the parameters loss, penalty, alpha, l1_ratio, fit_intercept, tol, max_iter,
+    screening, warm_start, n_jobs, random_state and verbose, says of which task its losses are, and
+    how to read samples.
+    """
+
+    _task: ClassVar[str]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # --- fitting ----------------------------------------------------------------------------
+
+    @whole
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array of shape (n_samples,), or (n_samples, 2) for intervals
+            Labels, numbers, or lower and upper ends.
+        sample_weight : array of shape (n_samples,), optional
+            Weight 0 is exactly removal, weight 2 exactly repetition.
+
+        Returns
+        -------
+        self
+        """
+        settings, loss = self._checked_settings(), self._checked_loss()
+        penalty = self._checked_penalty()
+        samples = self._read(X, y, sample_weight)
+        problems = self._problems(samples, loss, penalty, self.alpha)
+        (fits,) = self._solve([problems], settings, self._starts(problems))
+        self._publish(self._attributes(samples, fits), fits)
+        self._warn(settings, missed(fits), len(fits))
+        return self
+
+    @abstractmethod
+    def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
+        """Validate the samples."""
+
+    def _problems(
+        self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
+    ) -> list[Problem]:
+        """One problem for each row of coefficients, all on one design."""
+        problem = make_problem(
+            samples.X, samples.y, loss=loss, penalty=penalty, alpha=alpha,
+            fit_intercept=bool(self.fit_intercept), sample_weight=samples.weights,
+        ).problem  # fmt: skip
+        return [problem]
+
+    def _solve(
+        self,
+        levels: Sequence[Sequence[Problem]],
+        settings: Settings,
+        starts: Sequence[Array | None] | None = None,
+    ) -> Iterator[Sequence[Fit]]:
+        """The fits of one level after another."""
+        if isinstance(settings.screening, Region):
+            settings.screening.validate(levels[0][0])
+        with self._threads():
+            yield from solve_path(levels, settings, starts)
+
+    def _threads(self) -> AbstractContextManager:
+        if self.n_jobs is None:
+            return nullcontext()
+        return threadpool_limits(effective_n_jobs(self.n_jobs))
+
+    def _starts(self, problems: Sequence[Problem]) -> list[Array] | None:
+        """The last solution, with warm_start=True."""
+        if not (self.warm_start and hasattr(self, "coef_")):
+            return None
+        coefs, n_columns = np.atleast_2d(self.coef_), problems[0].design.n_columns
+        intercepts = np.atleast_1d(self.intercept_)[:, None]
+        points = np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
+        if points.shape != (len(problems), n_columns):
+            raise ValueError(
+                f"warm_start=True, but the last model had {points.shape[1]} coefficients (with the "
+                f"intercept) in {len(points)} rows and this one has {n_columns} in "
+                f"{len(problems)}: set warm_start=False."
+            )
+        return list(points)
+
+    # --- parameters -------------------------------------------------------------------------
+
+    def _checked_loss(self) -> Loss:
+        table = {name: loss for name, loss in LOSSES.items() if loss.task == self._task}
+        loss = resolve("loss", self.loss, self._with_parameters(table), Loss)
+        if loss.task != self._task:
+            raise ValueError(
+                f"loss={self.loss!r} is not a loss of {_TARGETS[self._task]}: use one of "
+                f"{', '.join(table)}."
+            )
+        return loss
+
+    def _with_parameters(self, table: dict[str, type[Loss]]) -> Mapping[str, Callable[[], Loss]]:
+        """The losses, given those parameters that the estimator has for them."""
+        return table
+
+    def _checked_penalty(self) -> Penalty:
+        if self.l1_ratio is None:
+            return resolve("penalty", self.penalty, PENALTIES, Penalty)
+        if self.penalty != "elastic_net":
+            raise ValueError(
+                f"l1_ratio={self.l1_ratio!r} goes with penalty='elastic_net' only, got "
+                f"penalty={self.penalty!r}: set l1_ratio=None."
+            )
+        return ElasticNet(self.l1_ratio)
+
+    def _checked_settings(self) -> Settings:
+        tol = check_positive("tol", self.tol)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
+        screening = self.screening
+        if screening is not None and screening != "auto":
+            screening = resolve("screening", screening, REGIONS, Region)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return Settings(tol, int(self.max_iter), screening, seed)
+
+    def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **how: Any) -> Any:
+        return validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **how)
+
+    # --- fitted attributes ------------------------------------------------------------------
+
+    def _attributes(self, samples: Samples, fits: Sequence[Fit]) -> dict[str, Any]:
+        """Fitted attributes, of one problem here."""
+        (fit,) = fits
+        return {
+            "coef_": fit.coef,
+            "intercept_": fit.intercept,
+            "dual_gap_": float(fit.solution.gap),
+            "n_iter_": fit.solution.n_iter,
+            "kept_": fit.kept,
+            "undecided_": fit.undecided,
+            "history_": records(fit),
+        }
+
+    def _publish(self, attributes: dict[str, Any], fits: Sequence[Fit]) -> None:
+        """Set all fitted attributes at once, and print how they came about."""
+        vars(self).update(attributes)
+        if self.verbose:
+            for fit in fits:
+                _print_history(fit)
+
+    def _warn(self, settings: Settings, missed: Sequence[Missed], n_problems: int) -> None:
+        """Say that some problems were not solved to the tolerance, and what to do about it."""
+        if not missed:
+            return
+        worst = max(missed)
+        remedy = (
+            "increase max_iter"
+            if worst.n_iter >= settings.max_iter
+            else "rounding allows no more, so scale the features or the targets"
+        )
+        share = "" if n_problems == 1 else f" for {len(missed)} of {n_problems} problems"
+        warnings.warn(
+            f"{type(self).__name__} did not converge{share}: the relative duality gap is "
+            f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
+            f"{remedy}, or accept a larger tol.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+
+    # --- using ------------------------------------------------------------------------------
+
+    def _predictions(self, X: Any) -> Array:
+        """X @ coef_ + intercept_, block by block, so that float32 rows are not copied whole."""
+        check_is_fitted(self)
+        design = as_design(self._validated(X, reset=False), intercept=True)
+        return design.matvec(np.append(self.coef_.T, [self.intercept_], axis=0))
+
+
+def records(fit: Fit) -> list[dict[str, Any]]:
+    """The history of a fit, for `history_`."""
+    return [asdict(check) for check in fit.history]
+
+
+def _print_history(fit: Fit) -> None:
+    for check in fit.history:
+        print(
+            f"{check.passes:.1f} passes, {check.seconds:.2g} s: relative gap "
+            f"{check.relative_gap:.2g}, {check.n_kept} kept, {check.n_undecided} undecided"
+        )

@@ -1,0 +1,92 @@
+"""Products with some rows of a CSR matrix, in float64 whatever the type of its entries.
+
+Row i of the result belongs to row `rows[i]` of the matrix, whose entries are found at
+`indptr[rows[i]] - offset` and on: `data` and `indices` may hold a part of the matrix only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_compiled = njit(cache=True, nogil=True)
+# a sum may be reordered, which the error bounds of a design allow; NaN and infinity stay
+_reordered = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+
+# an index that is known not to be negative need not be tested for counting from the end
+_index = np.uint64
+
+
+@_reordered
+def dot(data, indices, indptr, offset, rows, x, out):
+    """out = A @ x for a vector."""
+    for i in range(len(rows)):
+        row = rows[i]
+        value = 0.0
+        for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+            value += data[entry] * x[_index(indices[entry])]
+        out[i] = value
+
+
+@_compiled
+def dot_many(data, indices, indptr, offset, rows, x, out):
+    """out = A @ x for a matrix."""
+    for i in range(len(rows)):
+        row, target = rows[i], out[i]
+        target[:] = 0.0
+        for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+            value, source = data[entry], x[_index(indices[entry])]
+            for j in range(len(target)):
+                target[j] += value * source[j]
+
+
+@_compiled
+def add_transposed(data, indices, indptr, offset, rows, u, out):
+    """out += Aᵀ @ u for a vector. Rows with u = 0 are not read."""
+    for i in range(len(rows)):
+        load = u[i]
+        if load != 0.0:
+            row = rows[i]
+            for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+                out[_index(indices[entry])] += data[entry] * load
+
+
+@_compiled
+def add_transposed_many(data, indices, indptr, offset, rows, u, out):
+    """out += Aᵀ @ u for a matrix."""
+    for i in range(len(rows)):
+        row, source = rows[i], u[i]
+        for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+            value, target = data[entry], out[_index(indices[entry])]
+            for j in range(len(source)):
+                target[j] += value * source[j]
+
+
+@_reordered
+def norms_sq(data, indptr, out):
+    """out = the squared lengths of all rows."""
+    for i in range(len(out)):
+        value = 0.0
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            value += data[entry] * data[entry]
+        out[i] = value
+
+
+@_compiled
+def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, out):
+    """out += Σ weights_i a_i a_iᵀ, each pair of entries of a row once, at its earlier column.
+
+    Only the rows stripe, stripe + n_stripes, … of `out` are written, so that several threads may
+    share it; n_stripes is a power of two. The Gram matrix is out + outᵀ with the diagonal counted
+    once.
+    """
+    for i in range(len(rows)):
+        row = rows[i]
+        stop = _index(indptr[row + 1] - offset)
+        for first in range(_index(indptr[row] - offset), stop):
+            column = indices[first]
+            if column & (n_stripes - 1) == stripe:
+                scaled = weights[i] * data[first]
+                target = out[column]
+                for second in range(first, stop):
+                    target[_index(indices[second])] += scaled * data[second]

@@ -1,0 +1,202 @@
+"""Epochs of dual coordinate descent, for losses whose conjugate is quadratic but for one kink.
+
+A row of `table` holds what a step needs to know of a sample, in one cache line:
+
+    ν, step, q, low, high, least, most        (and one number that is not used)
+
+f*(v) = ½·curvature·v² + max(low·v, high·v) on [least, most]. A step of δ moves the coefficients by
+−step·δ·a_i, and so the prediction by −q·δ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+NU, STEP, Q, LOW, HIGH, LEAST, MOST = range(7)
+COLUMNS = 8
+
+_options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+_inlined = njit(**_options)
+# an index that is known not to be negative need not be tested for counting from the end
+_index = np.uint64
+
+
+def row_dot(matrix, i, x):
+    """a_iᵀx for a CSR matrix (data, indices, indptr) or a dense one (array,)."""
+    raise NotImplementedError
+
+
+def row_add(matrix, i, scale, x):
+    """x += scale·a_i."""
+    raise NotImplementedError
+
+
+@overload(row_dot, jit_options=_options)
+def _row_dot(matrix, i, x):
+    if len(matrix) == 1:
+
+        def dense(matrix, i, x):
+            row = matrix[0][i]
+            value = 0.0
+            for j in range(len(row)):
+                value += row[j] * x[j]
+            return value
+
+        return dense
+
+    def csr(matrix, i, x):
+        data, indices, indptr = matrix
+        value = 0.0
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            value += data[entry] * x[_index(indices[entry])]
+        return value
+
+    return csr
+
+
+@overload(row_add, jit_options=_options)
+def _row_add(matrix, i, scale, x):
+    if len(matrix) == 1:
+
+        def dense(matrix, i, scale, x):
+            row = matrix[0][i]
+            for j in range(len(row)):
+                x[j] += scale * row[j]
+
+        return dense
+
+    def csr(matrix, i, scale, x):
+        data, indices, indptr = matrix
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            x[_index(indices[entry])] += scale * data[entry]
+
+    return csr
+
+
+@_inlined
+def _conjugate(v, curvature, low, high):
+    bend = 0.0
+    if v > 0.0:
+        bend = high * v
+    elif v < 0.0:
+        bend = low * v
+    return 0.5 * curvature * v * v + bend
+
+
+@_inlined
+def _pulled(pull, curvature, low, high, least, most):
+    """argmax of pull·v − f*(v), with a conjugate of the given curvature."""
+    v = 0.0
+    if pull > high:
+        v = (pull - high) / curvature
+    elif pull < low:
+        v = (pull - low) / curvature
+    return min(max(v, least), most)
+
+
+@_inlined
+def _inside_by(t, nu, curvature, row):
+    """How far t is inside the subdifferential of f* at ν; negative: how far outside."""
+    lower = curvature * nu + (row[HIGH] if nu > 0.0 else row[LOW])
+    upper = curvature * nu + (row[LOW] if nu < 0.0 else row[HIGH])
+    if nu <= row[LEAST]:
+        lower = -np.inf
+    if nu >= row[MOST]:
+        upper = np.inf
+    return min(t - lower, upper - t)
+
+
+@_inlined
+def _random_below(state, n):
+    """The next of a xorshift sequence, below n < 2³²."""
+    bits = state[0]
+    bits ^= bits << np.uint64(13)
+    bits ^= bits >> np.uint64(7)
+    bits ^= bits << np.uint64(17)
+    state[0] = bits
+    return np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+
+
+@_inlined
+def _shuffle(values, start, stop, state):
+    for place in range(stop - 1, start, -1):
+        other = start + _random_below(state, place + 1 - start)
+        values[place], values[other] = values[other], values[place]
+
+
+@_inlined
+def _compact(active, n_active):
+    """Move what is not negative to the front, in order; how many there are."""
+    left = 0
+    for place in range(n_active):
+        if active[place] >= 0:
+            active[left] = active[place]
+            left += 1
+    return left
+
+
+@njit(cache=True, **_options)
+def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin, state):
+    """A step on each of the rows active[:n_active], in random order.
+
+    Random are the order of groups of neighbours, which lie next to each other in memory, and the
+    order within each group. Rows whose prediction is further than `margin` inside what their dual
+    variable allows leave.
+
+    Parameters
+    ----------
+    matrix : tuple of arrays
+    active : array of ints
+        Indices of rows, nearly sorted; changed.
+    group : int
+        How many rows a group has.
+    table : array of shape (n_samples, 8)
+    curvature : float
+        Of the conjugate.
+    bias : float
+        A step moves the intercept by bias times what it would move a coefficient of feature 1.
+    x, c : array, float
+        Coefficients, updated; intercept.
+    margin : float
+    state : array of one uint64
+        Of the random numbers.
+
+    Returns
+    -------
+    n_active : int
+    c : float
+    worst : float
+        The largest distance of a prediction from what its dual variable allows.
+    gap : float
+        Σ step·(f(t) + f*(ν) − tν) over the rows as they were met: about the gap divided by alpha.
+    """
+    worst = gap = 0.0
+    groups = np.arange(0, n_active, group)
+    _shuffle(groups, 0, len(groups), state)
+    for start in groups:
+        stop = min(start + group, n_active)
+        _shuffle(active, start, stop, state)
+        for place in range(start, stop):
+            i = active[place]
+            row = table[i]
+            nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
+            t = row_dot(matrix, i, x) + c
+            inside = _inside_by(t, nu, curvature, row)
+            if inside >= 0.0:
+                if inside > margin:
+                    active[place] = -1
+                continue
+            worst = max(worst, -inside)
+            slope = _pulled(t, curvature, low, high, least, most)
+            lost = t * (slope - nu) - _conjugate(slope, curvature, low, high)
+            gap += row[STEP] * (lost + _conjugate(nu, curvature, low, high))
+            q = row[Q]
+            moved = _pulled(q * nu + t, q + curvature, low, high, least, most)
+            if moved != nu:
+                row[NU] = moved
+                scale = row[STEP] * (nu - moved)
+                row_add(matrix, i, scale, x)
+                c += bias * scale
+    return _compact(active, n_active), c, worst, gap

@@ -1,0 +1,148 @@
+"""A ball around a point that is all but optimal, for the price of a Cholesky factor.
+
+The theorem of curvature regions (`regions.self_consistent`) with a ball in place of its ellipsoid:
+u = x* − x₀ has ‖u‖²_H ≤ −gᵀu, so ‖u‖₂ ≤ ‖g‖₂/θ for any θ > 0 with H ⪰ θI, where H is the
+curvature of the penalty and of all samples that keep their curvature within that distance. At the
+end of a Newton method the gradient is of the size of rounding errors, H is at hand, and hardly any
+sample is that close to an end of its piece: nearly all are decided at the cost of one look at each
+prediction.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from safesift.gram import WeightedGram
+from safesift.numerics import EPS, norm
+from safesift.problem import Evaluation, Problem
+from safesift.regions.base import Everything, TestSet
+from safesift.regions.center import Center
+from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
+from safesift.regions.features import zero_features
+from safesift.regions.shape import Shape
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+_MAX_ROUNDS = 3
+# inverse iterations for the least eigenvalue, and the share of it that is then proved
+_ITERATIONS, _SHARE = 3, 0.5
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def near_optimum(
+    problem: Problem, at: Evaluation, gap: float, gram: WeightedGram | None
+) -> TestSet:
+    """The ball around a point that every optimum lies in.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a smooth loss.
+    at : Evaluation
+    gap : float
+        A certified duality gap at the point: tells features that are zero under an l1 penalty.
+    gram : WeightedGram, optional
+        Of the samples' curvature at the point; None where only the penalty's is to be used.
+
+    Returns
+    -------
+    TestSet
+        The whole space where no ball can be proved.
+    """
+    center = Center(problem, at, (problem.alpha,))
+    if math.isinf(problem.loss.smoothness) or not center.can_be_bounded:
+        return Everything("the loss has no curvature")
+    steepness = norm(at.subgradient) + center.gradient_error
+    if problem.strong_convexity > 0 and not problem.fit_intercept:
+        return _ball(problem, at, _radius(steepness, center.slack, problem.strong_convexity))
+    if gram is None:
+        return Everything("the penalty has no curvature")
+    columns = _columns(center, gap)
+    weights, kept = center.curvature(), np.ones(problem.design.n_samples, dtype=bool)
+    for _ in range(_MAX_ROUNDS):
+        gram.move(problem.shares * weights)
+        radius = _radius(steepness, center.slack, _least_curvature(problem, gram, columns))
+        failing = _failing(center, weights, radius)
+        if not failing.any():
+            return _ball(problem, at, radius)
+        kept &= ~failing
+        weights = np.where(kept, weights, 0.0)
+    return Everything("no curvature can be proved")
+
+
+def _radius(steepness: float, slack: float, curvature: float) -> float:
+    """The largest r with curvature·r² ≤ steepness·r + slack."""
+    if not curvature > 0:
+        return math.inf
+    half = 0.5 * steepness / curvature
+    return (half + math.sqrt(half * half + slack / curvature)) * (1.0 + 16 * EPS)
+
+
+def _ball(problem: Problem, at: Evaluation, radius: float) -> TestSet:
+    if not math.isfinite(radius):
+        return Everything("no curvature can be proved")
+    return EllipsoidalSet(
+        at.point,
+        Shape.ball(len(at.point), radius, dense=False),
+        name=f"ball near the optimum (radius {radius:.3g})",
+        certified=problem.certified,
+        known=KnownPredictions(problem.design, at.pred),
+    )
+
+
+def _columns(center: Center, gap: float) -> Mask:
+    """Coordinates in which an optimum may differ from the point."""
+    coef = center.coef
+    moving = (coef != 0) | ~zero_features(center, 2.0 * gap)
+    return np.append(moving, True) if center.problem.fit_intercept else moving
+
+
+def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> float:
+    """A θ with H ⪰ θI on the columns, from a Cholesky factor of H − θI; 0 where there is none.
+
+    A computed factor of H − θI is the exact one of a matrix no further away than
+    (d + 2)·EPS·trace, and H itself is known up to the rounding of the Gram matrix.
+    """
+    rows = np.flatnonzero(columns)
+    H = gram.matrix[np.ix_(rows, rows)]
+    spread_sq = gram.spread[rows] ** 2
+    if problem.Q is not None:
+        H = H + problem.Q[np.ix_(rows, rows)]
+        spread_sq = spread_sq + np.diag(problem.Q)[rows]
+    penalised = np.flatnonzero(rows < problem.design.n_features)
+    H[penalised, penalised] += problem.strong_convexity
+    trace = float(np.trace(H))
+    error = gram.error * float(spread_sq.sum()) + (len(rows) + 8) * EPS * trace
+    try:
+        least = _least_eigenvalue(H)
+        theta = _SHARE * least
+        H[np.diag_indices_from(H)] -= theta
+        cho_factor(H, overwrite_a=True, check_finite=False)
+    except (np.linalg.LinAlgError, ValueError):
+        return 0.0
+    return max(theta - error, 0.0)
+
+
+def _least_eigenvalue(H: Array) -> float:
+    """Roughly, by inverse iteration: what comes of it is proved elsewhere."""
+    factor = cho_factor(H, check_finite=False)
+    u = np.ones(len(H)) / math.sqrt(len(H))
+    for _ in range(_ITERATIONS):
+        image = cho_solve(factor, u, check_finite=False)
+        length = norm(image)
+        u = image / length
+    return 1.0 / length
+
+
+def _failing(center: Center, weights: Array, radius: float) -> Mask:
+    """Rows whose loss need not keep its curvature within the radius."""
+    problem = center.problem
+    reach = radius * problem.design.row_norms * (1.0 + 8 * EPS) + center.pred_error
+    pred = center.at.pred
+    floor = problem.loss.curvature_floor(pred - reach, pred + reach, problem.y)
+    return (weights > floor) & center.carrying

@@ -1,0 +1,40 @@
+"""Which region tells, on the way and at the end of a solver, what became of the rows."""
+
+from __future__ import annotations
+
+from safesift.gram import WeightedGram
+from safesift.problem import Evaluation, Problem
+from safesift.regions import REGIONS, Region
+from safesift.regions.base import Everything, TestSet
+from safesift.regions.near import near_optimum
+from safesift.screening import Decisions
+from safesift.solvers.records import Settings
+
+# up to this share of undecided rows, a region that costs many passes is not built for them
+_FEW = 0.05
+
+
+def quick_region(
+    problem: Problem, at: Evaluation, gap: float, gram: WeightedGram | None, settings: Settings
+) -> TestSet:
+    """A set that contains every optimum, for a look at each prediction and no pass over the data.
+
+    After a Newton method it decides nearly everything.
+    """
+    if isinstance(settings.screening, Region):
+        return Everything("another region was asked for")
+    return near_optimum(problem, at, gap, gram)
+
+
+def worth_more(decisions: Decisions, settings: Settings) -> bool:
+    """Whether what is left undecided is worth a thorough region."""
+    if isinstance(settings.screening, Region):
+        return True
+    share = float(decisions.undecided.mean()) if len(decisions.dropped) else 0.0
+    return settings.screening is not None and share > _FEW
+
+
+def thorough_region(problem: Problem, at: Evaluation, settings: Settings) -> TestSet:
+    """The region that was asked for, or `auto`."""
+    region = settings.screening if isinstance(settings.screening, Region) else REGIONS["auto"]()
+    return region.build(problem, at)

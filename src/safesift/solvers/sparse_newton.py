@@ -1,0 +1,111 @@
+"""Proximal Newton steps on a working set of features, for l1 and elastic net.
+
+Few coefficients are not zero. Steps see only the columns of a *working set* of features, and one by
+one only the rows that may change piece; all others are in a matrix of the size of that set
+(`solvers.local_model`). After every step one pass over the data measures the gap on all rows and
+all features, and tells which features and which rows were missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.problem import Evaluation, Problem
+from safesift.regions import Region
+from safesift.solvers.deciding import Found, decide_by_gap
+from safesift.solvers.local_model import local_model
+from safesift.solvers.records import Fit, Settings
+from safesift.solvers.track import Level, Track, decided_by, follow
+from safesift.solvers.working_gram import WorkingGram
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# features whose gradient is above this share of the threshold enter a new working set
+_NEAR = 0.7
+# rows may change piece that are nearer to its end than they moved at the last level, or than this
+# share of what they moved in the last step: Newton steps shrink fast
+_LAST_STEP = 0.2
+# the model is solved to this share of the gap aimed at
+_INNER = 1e-4
+
+
+def sparse_newton(
+    levels: Sequence[Sequence[Problem]],
+    settings: Settings,
+    starts: Sequence[Array | None] | None = None,
+) -> list[list[Fit]]:
+    """Solve problems with an l1 or elastic-net penalty and a smooth loss along a path.
+
+    Parameters
+    ----------
+    levels : sequence of sequences of Problem
+        `levels[i][k]` is problem k at the i-th alpha; problem k has the same design, y, loss and
+        weights at every level.
+    settings : Settings
+    starts : sequence of arrays, optional
+        A point for each problem of the first level.
+
+    Returns
+    -------
+    list of lists of Fit
+        `[i][k]` belongs to `levels[i][k]`.
+    """
+    return follow(_SparseTrack, levels, settings, starts)
+
+
+class _SparseTrack(Track):
+    """Keeps a Gram matrix of the working set, and how far the rows moved."""
+
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:
+        super().__init__(problem, settings, start)
+        self._gram = WorkingGram(problem.design)
+        self._columns_sq = problem.design.columns_sq(problem.shares)
+        self._moved = np.zeros(problem.design.n_samples)
+
+    def propose(self, level: Level) -> Array:
+        at = level.at
+        features, exact = self._working_set(level), self._exact_rows(level)
+        model = local_model(level.problem, at, self._gram, features, exact)
+        point = at.point.copy()
+        point[self._gram.columns] = model.minimiser(_INNER * level.target)
+        return point
+
+    def moved(self, before: Evaluation, at: Evaluation) -> None:
+        self._moved = np.abs(at.pred - before.pred)
+
+    def decide(self, level: Level) -> Found:
+        return decide_by_gap(level.problem, level.at, level.gap, self._gram, self._columns_sq)
+
+    def _working_set(self, level: Level) -> Mask:
+        """The features that are not zero or may not stay it; within a level it grows."""
+        problem, p = level.problem, level.problem.design.n_features
+        threshold = problem.penalty.sparse_threshold(problem.alpha)
+        slopes = np.abs(problem.smooth_gradient(level.at)[:p])
+        nonzero = level.at.point[:p] != 0
+        if level.n_iter == 0:
+            return nonzero | (slopes >= _NEAR * threshold)
+        return nonzero | (slopes > threshold) | self._gram.features
+
+    def _exact_rows(self, level: Level) -> Mask:
+        """The rows that a Taylor expansion does not serve: those that may change piece."""
+        problem, screening = level.problem, self.settings.screening
+        if screening is None:
+            return np.zeros(problem.design.n_samples, dtype=bool)
+        if isinstance(screening, Region):
+            return decided_by(screening, problem, level.at).decisions.undecided
+        reach = self._moved if level.n_iter == 0 else _LAST_STEP * self._moved
+        return (_distance_to_kinks(problem, level.at) < reach) & (problem.shares > 0)
+
+
+def _distance_to_kinks(problem: Problem, at: Evaluation) -> Array:
+    """How far the predictions are from the next end of a piece of their loss."""
+    distance = np.full(problem.design.n_samples, math.inf)
+    for piece in problem.loss.pieces(problem.y):
+        for end in (piece.lower, piece.upper):
+            np.fmin(distance, np.abs(at.pred - end), out=distance)
+    return distance

@@ -1,0 +1,261 @@
+"""Dual coordinate descent against conic optima, over every loss with closed-form dual steps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from scipy import sparse
+
+from safesift import losses, regions, threads
+from safesift.losses import LOSSES
+from safesift.problem import Problem
+from safesift.solvers import dual_loop
+from safesift.solvers.choice import prefers_dual_descent
+from safesift.solvers.dual_descent import dual_descent
+from safesift.solvers.dual_form import dual_form
+from safesift.solvers.newton import newton
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
+from safesift.validation import make_problem
+from tests.laws.problems import build, recipes
+from tests.laws.reference import NotSolvedError, objective, optimum
+from tests.laws.strategies import examples
+
+NAMES = sorted(name for name in LOSSES if not name.endswith("logistic"))
+
+
+def fitted(problem: Problem, tol: float = 1e-8, **settings) -> Fit:
+    ((fit,),) = dual_descent([[problem]], Settings(tol, **{"max_iter": 20000, **settings}))
+    return fit
+
+
+def problem_of(loss="hinge", n=300, p=20, alpha=1e-3, intercept=False, storage="csr", **more):
+    """A problem with noise, sparse rows and weights, some of them 0."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.5)
+    center = X @ rng.normal(size=p) + 0.5 * rng.normal(size=n) + 0.3
+    y = np.sign(center) if LOSSES[loss].task == "classification" else center
+    if LOSSES[loss].task == "interval":
+        y = np.column_stack([center - 0.5, np.where(rng.random(n) < 0.3, np.inf, center + 0.5)])
+    if storage != "dense":
+        X = sparse.csr_array(X)
+    weights = rng.choice([0.0, 1.0, 2.5], n)
+    return make_problem(
+        X.astype(more.pop("dtype", np.float64)), y, loss=loss, penalty="l2", alpha=alpha,
+        fit_intercept=intercept, sample_weight=weights, **more,
+    ).problem  # fmt: skip
+
+
+# --- the form of the conjugate ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_dual_form_is_the_conjugate(name):
+    problem = problem_of(name, n=40)
+    form = dual_form(problem.loss, problem.y)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        v = np.clip(rng.normal(size=40), form.least, form.most)
+        with np.errstate(invalid="ignore"):
+            bend = np.where(v > 0, form.high * v, np.where(v < 0, form.low * v, 0.0))
+        expected = problem.loss.conjugate(v, problem.y)
+        np.testing.assert_allclose(0.5 * form.curvature * v**2 + bend, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.SafeLogistic(mu=0.5)])
+def test_other_conjugates_are_refused(loss):
+    assert dual_form(loss, np.array([-1.0, 1.0])) is None
+
+
+# --- optimality ---------------------------------------------------------------------------------
+
+
+@examples(1)
+@given(recipe=recipes(loss=NAMES, penalty=("l2",)))
+def test_optimum_and_certificate(recipe):
+    problem = build(recipe)
+    try:
+        best = optimum(problem)
+    except NotSolvedError:
+        assume(False)
+    fit = fitted(problem, 1e-6)
+    assert_certified(fit, best.value)
+    assert fit.solution.converged or fit.solution.relative_gap < 1e-4
+    assert_decisions_hold(fit, best.point)
+
+
+def assert_certified(fit: Fit, best_value: float) -> None:
+    """The value is what it says, and within the certified gap of the optimum."""
+    solution, size = fit.solution, 1.0 + abs(best_value)
+    value = objective(fit.problem, solution.at.point)
+    assert value == pytest.approx(solution.at.value, rel=1e-9, abs=1e-12)
+    assert best_value >= value - solution.gap - 1e-9 * size
+    assert value <= best_value + solution.gap + 1e-7 * size
+    assert fit.history[-1].gap == solution.gap
+
+
+def assert_decisions_hold(fit: Fit, point: np.ndarray) -> None:
+    """Every decided row lies on its piece at the optimum."""
+    pred = fit.problem.design.matvec(point)
+    decided, room = ~fit.undecided & (fit.problem.weights > 0), 1e-4 * (1 + np.abs(pred))
+    assert (pred > fit.decisions.lower - room)[decided].all()
+    assert (pred < fit.decisions.upper + room)[decided].all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", ["csr", "dense"])
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "epsilon_insensitive"])
+def test_real_sizes(name, storage, intercept):
+    fit = fitted(problem_of(name, intercept=intercept, storage=storage), 1e-9)
+    assert fit.solution.converged, fit.solution.relative_gap
+    assert_certified(fit, optimum(fit.problem).value)
+    assert not fit.undecided.all()
+
+
+@pytest.mark.parametrize("storage", ["csr", "dense"])
+def test_single_precision_is_the_same_problem(storage):
+    single = problem_of("hinge", storage=storage, dtype=np.float32)
+    double = problem_of("hinge", storage=storage, dtype=np.float32)
+    data = single.design.data.astype(np.float64)
+    field = "matrix" if storage == "csr" else "array"
+    double = replace(double, design=replace(double.design, **{field: data}))
+    np.testing.assert_array_equal(fitted(single).coef, fitted(double).coef)
+
+
+def test_weights_are_repetitions():
+    problem = problem_of("hinge", n=60)
+    rows = np.repeat(np.arange(60), np.round(2 * problem.weights).astype(int))
+    repeated = make_problem(
+        problem.design.matrix[rows], problem.y[rows], loss="hinge", penalty="l2", alpha=1e-3
+    ).problem  # fmt: skip
+    one, other = fitted(problem, 1e-11), fitted(repeated, 1e-11)
+    room = one.solution.gap + other.solution.gap
+    assert abs(one.solution.at.value - other.solution.at.value) <= room + 1e-14
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-3 * np.abs(other.coef).max())
+
+
+# --- screening, paths, threads ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge"])
+def test_same_model_whatever_leaves_the_loop(name, intercept):
+    problem = problem_of(name, intercept=intercept)
+    region = regions.Auto()
+    fits = [fitted(problem, 1e-10, screening=how) for how in ("auto", None, region)]
+    # strong convexity: ½·alpha·‖x − x*‖² ≤ gap
+    room = 2 * math.sqrt(2 * max(fit.solution.gap for fit in fits) / problem.alpha)
+    for fit in fits:
+        assert fit.solution.converged
+        assert np.linalg.norm(fit.coef - fits[0].coef) <= room
+
+
+def test_a_region_takes_rows_out_of_the_loop():
+    problem = problem_of("hinge", n=2000, p=10, alpha=1e-2)
+    fit = fitted(problem, 1e-9, screening=regions.GapBall())
+    assert fit.history[-1].n_undecided < 0.5 * problem.design.n_samples
+    assert len(fit.history) > 2
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared_hinge", "epsilon_insensitive"])
+def test_path_is_warm_and_certified(name):
+    problem = problem_of(name, intercept=True)
+    alphas = np.geomspace(1e-1, 1e-3, 6)
+    path = dual_descent([[problem.at_level(a)] for a in alphas], Settings(1e-7, 20000))
+    for alpha, (fit,) in zip(alphas, path, strict=True):
+        assert fit.solution.converged and fit.problem.alpha == alpha
+        assert_certified(fit, optimum(fit.problem).value)
+
+
+def test_a_start_helps():
+    problem = problem_of("squared_hinge", intercept=True)
+    first = fitted(problem, 1e-9)
+    ((again,),) = dual_descent([[problem]], Settings(1e-8), [first.solution.at.point])
+    assert again.solution.converged and again.solution.n_iter < first.solution.n_iter
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    """Several problems on one design, as many threads: to the last bit."""
+    problem = problem_of("hinge", intercept=True)
+    others = [replace(problem, y=y) for y in (problem.y, -problem.y, np.roll(problem.y, 7))]
+    levels = [[other.at_level(alpha) for other in others] for alpha in (1e-2, 1e-3)]
+
+    def coefs(n: int):
+        with threads.limited(n):
+            return [
+                [f.solution.at.point for f in fits] for fits in dual_descent(levels, Settings())
+            ]
+
+    np.testing.assert_array_equal(coefs(1), coefs(3))
+
+
+def test_seed_changes_the_order_only():
+    problem = problem_of("squared_hinge")
+    one, same, other = (fitted(problem, 1e-12, seed=seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(one.coef, same.coef)
+    assert (one.coef != other.coef).any()
+    np.testing.assert_allclose(one.coef, other.coef, atol=1e-5)
+
+
+def test_max_iter_is_respected_and_the_gap_still_certified():
+    problem = problem_of("hinge", alpha=1e-4)
+    best = optimum(problem)
+    for max_iter in (1, 3, 10):
+        fit = fitted(problem, 1e-10, max_iter=max_iter)
+        assert fit.solution.n_iter <= max_iter and not fit.solution.converged
+        assert_certified(fit, best.value)
+
+
+def test_zero_rows_and_all_weight_on_one_side():
+    X = sparse.csr_array(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
+    for name in ("hinge", "squared_hinge"):
+        for intercept in (False, True):
+            problem = make_problem(
+                X, [1, -1, -1, 1], loss=name, penalty="l2", alpha=0.1, fit_intercept=intercept
+            ).problem  # fmt: skip
+            assert_certified(fitted(problem, 1e-6), optimum(problem).value)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+
+def test_choice_of_the_solver():
+    assert prefers_dual_descent(problem_of("hinge"))
+    assert prefers_dual_descent(problem_of("absolute_interval", storage="dense"))
+    assert not prefers_dual_descent(problem_of("squared_hinge"))
+    assert prefers_dual_descent(problem_of("squared_hinge", n=20, p=3000))
+    assert not prefers_dual_descent(problem_of("logistic", n=20, p=3000))
+    assert not prefers_dual_descent(replace(problem_of("hinge"), penalty=build_l1()))
+
+
+def build_l1():
+    from safesift.penalties import L1
+
+    return L1()
+
+
+def test_solve_path_takes_it_and_agrees_with_newton():
+    problem = problem_of("hinge", intercept=True)
+    ((fit,),) = solve_path([[problem]], Settings(1e-8, 20000))
+    other = newton(problem, tol=1e-8, max_iter=500)
+    assert fit.solution.at.value <= other.at.value + 1e-8 * other.reference
+
+
+# --- a wrong step is caught ---------------------------------------------------------------------
+
+
+def test_wrong_row_norms_are_caught(monkeypatch):
+    """Steps that are too long never reach the tolerance: nothing but the gap says it is solved."""
+    problem = problem_of("squared_hinge")
+    assert fitted(problem, 1e-6, max_iter=200).solution.converged
+    monkeypatch.setattr(
+        "safesift.solvers.dual_descent.row_norms_sq",
+        lambda design: 0.05 * dual_loop.row_norms_sq(design),
+    )
+    fit = fitted(problem, 1e-6, max_iter=200)
+    assert not fit.solution.converged
+    assert_certified(fit, optimum(problem).value)

@@ -1,0 +1,223 @@
+"""The working-set Newton solver against conic optima and the Newton solver on all columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from scipy import sparse
+
+from safesift import penalties
+from safesift.design import as_design
+from safesift.design.columns import ColumnSubset, some_columns
+from safesift.losses import LOSSES
+from safesift.problem import Problem
+from safesift.regions import REGIONS
+from safesift.regions.energy import distance_bound, proved_curvature
+from safesift.solvers.newton import newton
+from safesift.solvers.records import Fit, Settings
+from safesift.solvers.sparse_newton import sparse_newton
+from safesift.solvers.working_gram import WorkingGram
+from safesift.validation import make_problem
+from tests.laws.problems import build, recipes
+from tests.laws.reference import NotSolvedError, objective, optimum
+from tests.laws.strategies import SMOOTH_NAMES
+
+
+def fit(problem: Problem, **settings_) -> Fit:
+    return sparse_newton([[problem]], Settings(**settings_))[0][0]
+
+
+def assert_decisions_hold(found: Fit, point: np.ndarray, room: float) -> None:
+    """Every decided row is on its piece at another solution."""
+    pred, decisions = found.problem.design.matvec(point), found.decisions
+    decided = ~decisions.undecided & (found.problem.weights > 0)
+    assert (pred[decided] >= decisions.lower[decided] - room).all()
+    assert (pred[decided] <= decisions.upper[decided] + room).all()
+
+
+@settings(max_examples=120)
+@given(recipe=recipes(loss=SMOOTH_NAMES, penalty=["l1", "elastic_net"]))
+def test_against_conic_optima(recipe):
+    problem = build(recipe)
+    try:
+        best = optimum(problem)
+    except NotSolvedError:
+        assume(False)
+    found = fit(problem, tol=1e-8)
+    size = 1.0 + abs(best.value)
+    assert found.solution.converged, (found.solution.relative_gap, found.solution.n_iter)
+    value = objective(problem, found.solution.at.point)
+    assert value <= best.value + found.solution.gap + 1e-8 * size
+    assert best.value >= value - found.solution.gap - 1e-12 * size
+    assert_decisions_hold(found, best.point, 1e-4 * (1 + np.abs(best.point).max()))
+
+
+# --- larger problems ------------------------------------------------------------------------------
+
+
+def wide_problem(
+    loss="squared_hinge", penalty="l1", alpha=0.02, n=200, p=400, intercept=False, weighted=False,
+    kind=np.asarray,
+) -> Problem:  # fmt: skip
+    """More features than rows, five of which matter."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) * (rng.random((n, p)) < 0.3)
+    center = X[:, :5] @ [2.0, -2.0, 1.5, 1.0, -1.0] + 0.3 + 0.3 * rng.normal(size=n)
+    y = np.sign(center) if LOSSES[loss].task == "classification" else center
+    if LOSSES[loss].task == "interval":
+        y = np.column_stack([center - 0.2, np.where(rng.random(n) < 0.3, np.inf, center + 0.2)])
+    weights = rng.integers(0, 4, n).astype(float) if weighted else None
+    return make_problem(
+        kind(X), y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=intercept,
+        sample_weight=weights,
+    ).problem  # fmt: skip
+
+
+KINDS = {
+    "C": np.ascontiguousarray,
+    "F": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sparse.csr_array,
+    "csr32": lambda X: sparse.csr_array(X.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_storage_and_intercept(kind, intercept):
+    problem = wide_problem(kind=KINDS[kind], intercept=intercept, weighted=True)
+    found, other = fit(problem, tol=1e-9), newton(problem, tol=1e-10)
+    assert found.solution.converged
+    np.testing.assert_allclose(found.solution.at.point, other.at.point, atol=1e-6)
+    np.testing.assert_array_equal(found.coef != 0, np.abs(other.at.point[:400]) > 1e-7)
+    assert found.undecided.mean() < 0.05
+    assert_decisions_hold(found, other.at.point, 1e-7)
+
+
+@pytest.mark.parametrize("penalty", ["l1", penalties.ElasticNet(0.7)], ids=str)
+@pytest.mark.parametrize("loss", ["safe_logistic", "logistic", "squared", "huber",
+                                  "squared_epsilon_insensitive", "squared_interval"])  # fmt: skip
+def test_losses(loss, penalty):
+    problem = wide_problem(loss=loss, penalty=penalty, intercept=True)
+    found, other = fit(problem, tol=1e-9), newton(problem, tol=1e-10)
+    assert found.solution.converged
+    assert found.solution.at.value == pytest.approx(other.at.value, rel=1e-9)
+    assert_decisions_hold(found, other.at.point, 1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic"])
+def test_screening_does_not_change_the_model(loss):
+    problem = wide_problem(loss=loss, n=400, p=60, alpha=0.005)
+    fits = [fit(problem, tol=1e-10, screening=how) for how in ("auto", None, REGIONS["auto"]())]
+    for other in fits[1:]:
+        np.testing.assert_allclose(other.coef, fits[0].coef, atol=1e-7)
+    # what one finds droppable the others never need
+    assert not (fits[0].decisions.dropped & (fits[1].solution.at.nu != 0)).any()
+    assert fits[0].kept.sum() <= 1.02 * fits[2].kept.sum()
+
+
+def test_a_path_is_what_single_fits_are():
+    problem = wide_problem(intercept=True)
+    alphas = np.geomspace(0.2, 0.002, 8)
+    path = sparse_newton([[problem.at_level(a)] for a in alphas], Settings(tol=1e-9))
+    for alpha, (found,) in zip(alphas, path, strict=True):
+        alone = fit(problem.at_level(alpha), tol=1e-9)
+        assert found.solution.converged and found.problem.alpha == alpha
+        np.testing.assert_allclose(found.coef, alone.coef, atol=1e-6)
+        assert found.history[-1].gap == found.solution.gap
+        assert found.history[-1].n_kept == found.kept.sum()
+
+
+def test_several_problems_and_starts():
+    first, second = wide_problem(), wide_problem(weighted=True)
+    solutions = [fit(problem, tol=1e-10).solution.at.point for problem in (first, second)]
+    (again,) = sparse_newton([[first, second]], Settings(tol=1e-8), solutions)
+    assert [found.solution.n_iter for found in again] == [0, 0]
+    assert all(found.solution.converged for found in again)
+
+
+def test_nothing_enters_beyond_the_largest_alpha():
+    problem = wide_problem()
+    largest = np.abs(problem.evaluate(np.zeros(400)).loss_gradient).max()
+    found = fit(problem.at_level(1.01 * largest))
+    assert not found.coef.any() and found.solution.converged
+    assert found.history[-1].n_features == 0 and not found.undecided.any()
+
+
+def test_max_iter_is_respected_and_the_gap_still_certified():
+    problem = wide_problem()
+    best = fit(problem, tol=1e-12).solution.at.value
+    rough = fit(problem, tol=1e-12, max_iter=1)
+    assert rough.solution.n_iter <= 2 and rough.solution.at.value - best <= rough.solution.gap
+
+
+def test_only_the_working_set_is_gathered(monkeypatch):
+    """No Gram matrix of all columns is ever made."""
+    sizes, gram = [], ColumnSubset.gram
+    monkeypatch.setattr(
+        ColumnSubset, "gram",
+        lambda self, weights: sizes.append(self.n_features) or gram(self, weights),
+    )  # fmt: skip
+    found = fit(wide_problem(alpha=0.1))
+    assert found.solution.converged and 0 < max(sizes) < 100
+
+
+# --- parts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_working_gram_follows_columns_and_weights(kind, intercept):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 12)) * (rng.random((60, 12)) < 0.6)
+    design = as_design(KINDS[kind](X), intercept)
+    whole = as_design(np.asarray(design.data.todense() if "csr" in kind else design.data,
+                                 dtype=float), intercept)  # fmt: skip
+    gram, weights = WorkingGram(design), rng.random(60)
+    for _ in range(30):
+        features = rng.random(12) < rng.choice([0.3, 0.9])
+        weights = np.where(rng.random(60) < 0.2, rng.random(60) * (rng.random(60) < 0.7), weights)
+        gram.select(features)
+        gram.move(weights)
+        expected = whole.columns(features).gram(weights)
+        off = np.abs(gram.matrix - expected)
+        np.testing.assert_allclose(gram.matrix, expected, atol=1e-12)
+        assert (off <= 2 * gram.error * np.outer(gram.spread, gram.spread) + 1e-300).all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_view_of_columns_is_like_a_copy(intercept):
+    rng = np.random.default_rng(1)
+    design = as_design(rng.normal(size=(50, 8)).astype(np.float32), intercept)
+    features = rng.random(8) < 0.5
+    view, copy = some_columns(design, features), design.columns(features)
+    assert isinstance(view, ColumnSubset) and some_columns(design, np.ones(8, bool)) is design
+    x, u, rows = rng.normal(size=view.n_columns), rng.normal(size=50), rng.random(50) < 0.4
+    np.testing.assert_allclose(view.matvec(x), copy.matvec(x), rtol=1e-12)
+    np.testing.assert_allclose(view.rmatvec(u), copy.rmatvec(u), rtol=1e-12)
+    np.testing.assert_allclose(view.gram(rows * 1.0), copy.gram(rows * 1.0), rtol=1e-12)
+    np.testing.assert_array_equal(view.take(rows).data, copy.take(rows).data)
+    np.testing.assert_array_equal(view.data, copy.data)
+    assert (view.row_norms >= copy.row_norms).all()
+
+
+@given(recipe=recipes(loss=SMOOTH_NAMES, penalty=["l1", "elastic_net", "l2"]))
+def test_what_a_gap_proves(recipe):
+    """Curvature floors, bounds and distances hold for the optimum, from any point."""
+    problem = build(recipe)
+    try:
+        best = optimum(problem)
+    except NotSolvedError:
+        assume(False)
+    rng, p = recipe.rng(), problem.design.n_features
+    scale = 10.0 ** rng.uniform(-8, 0)
+    at = problem.evaluate(best.point + scale * rng.normal(size=len(best.point)))
+    gap = problem.gap(at)
+    proved, pred = proved_curvature(problem, at, gap), problem.design.matvec(best.point)
+    room = 1e-5 * (1 + np.abs(pred).max())
+    assert (pred >= proved.bounds.lower - room).all() and (pred <= proved.bounds.upper + room).all()
+    energy = 0.5 * float(problem.shares * proved.weights @ (at.pred - pred) ** 2)
+    assert energy <= gap * (1 + 1e-6) + 1e-7 * (1 + abs(best.value))
+    reached = np.linalg.norm((at.point - best.point)[:p])
+    assert reached <= distance_bound(problem, at, gap) + room
