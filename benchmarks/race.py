@@ -311,12 +311,13 @@ def race_ours(run: Run, tell: Callable) -> None:
 
 
 def _fastest_for_us(solvers: dict[str, Ours], run: Run) -> str:
-    first = run.stages[0].alphas[:1]
+    """By the longest stage, after a first run that compiles."""
+    alphas = max((stage.alphas for stage in run.stages), key=len)
     if len(solvers) == 1:
         return next(iter(solvers))
     for solver in solvers.values():
-        solver.path(first, run.tol)
-    return min(solvers, key=lambda kind: timed(lambda: solvers[kind].path(first, run.tol))[0])
+        solver.path(alphas, run.tol)
+    return min(solvers, key=lambda kind: timed(lambda: solvers[kind].path(alphas, run.tol))[0])
 
 
 def main() -> None:
