@@ -110,7 +110,7 @@ def reference_value(problem: Problem) -> float:
 
     0 up to rounding: relative to less than that no gap can be small.
     """
-    value, unit = problem.constant_value, min(problem.unit, problem.unit**2)
+    value, unit = problem.constant_value, problem.unit * min(problem.unit, 1.0)
     return value if value > 64 * EPS * unit else unit
 
 
