@@ -21,8 +21,8 @@ import results
 from cases import CASES, SINGLE, Case
 from datasets import MORE_DATASETS
 from peers import PEERS
-from race import OURS, Stage, save
 from runner import Outcome, Runner
+from runs import OURS, Stage, save
 from tables import paths_table, peers_table, singles_table, wide_console
 
 QUICK_ROWS = 2000

@@ -19,17 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from peers import PEERS, Answer, Peer, storages, stored
-from scipy import sparse
+from runs import OURS, Run, Stage, load
 from tasks import Evaluator, Task
 
 import safesift as ss
 
-OURS = "safesift"
 _TIGHTER = math.sqrt(10.0)
 # after so many steps without progress a tighter tolerance is of no use to a solver
 _STUCK_STEPS, _TIGHTEST = 6, 1e-15
@@ -37,61 +35,6 @@ _STUCK_STEPS, _TIGHTEST = 6, 1e-15
 _SEARCH_SHARE = 4.0
 # of the runs that give the lower bounds on the optimal values
 _FLOOR_TOL = 1e-8
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The path, or the single fit.
-
-    Attributes
-    ----------
-    name : "path" or "single"
-    alphas : tuple of float
-    limit : float
-        Seconds after which a solver gives up.
-    floors : tuple of float
-        Lower bounds on the optimal values, for the peers.
-    """
-
-    name: str
-    alphas: tuple[float, ...]
-    limit: float
-    floors: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class Run:
-    """Which solver is to solve what.
-
-    Attributes
-    ----------
-    data : str
-        A file without its ending, as `save` writes it.
-    task : tuple of loss and penalty
-    solver : str
-        `OURS` or a name in `PEERS`.
-    stages : tuple of Stage
-    tol : float
-        The relative gap that has to be reached.
-    repeats, threads : int
-    output : str
-        File for the events.
-    """
-
-    data: str
-    task: tuple[str, str]
-    solver: str
-    stages: tuple[Stage, ...]
-    tol: float
-    repeats: int
-    threads: int
-    output: str
-
-    @classmethod
-    def parse(cls, text: str) -> Run:
-        fields = json.loads(text)
-        fields["stages"] = tuple(Stage(**stage) for stage in fields["stages"])
-        return cls(**fields)
 
 
 @dataclass(frozen=True)
@@ -109,24 +52,6 @@ class Point:
     excess: float
     reached: bool
     seconds_by_excess: float
-
-
-def save(folder: Path, name: str, X: Any, y: np.ndarray) -> str:
-    """Data in files that load at once."""
-    path = folder / name
-    np.save(f"{path}.y.npy", y)
-    if sparse.issparse(X):
-        sparse.save_npz(f"{path}.npz", sparse.csr_matrix(X), compressed=False)
-    else:
-        np.save(f"{path}.npy", X)
-    return str(path)
-
-
-def load(path: str) -> tuple[Any, np.ndarray]:
-    y = np.load(f"{path}.y.npy")
-    if Path(f"{path}.npz").exists():
-        return sparse.load_npz(f"{path}.npz"), y
-    return np.load(f"{path}.npy"), y
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -293,13 +218,15 @@ def race_ours(run: Run, tell: Callable) -> None:
     for stage in run.stages:
         solve = getattr(solver, stage.name)
         tell("begin", stage=stage.name)
-        coefs, gaps = solve(stage.alphas, min(_FLOOR_TOL, run.tol))
+        with killed_after(_SEARCH_SHARE * stage.limit):
+            coefs, gaps = solve(stage.alphas, min(_FLOOR_TOL, run.tol))
         known = zip(coefs, stage.alphas, gaps, strict=True)
         floors = [evaluator.floor(coef, alpha, gap) for coef, alpha, gap in known]
         tell("floors", stage=stage.name, floors=floors)
         times: list[float] = []
         while len(times) < run.repeats and sum(times) <= stage.limit:
-            seconds, (coefs, _) = timed(partial(solve, stage.alphas, run.tol))
+            with killed_after(stage.limit):
+                seconds, (coefs, _) = timed(partial(solve, stage.alphas, run.tol))
             times.append(seconds)
             tell("time", stage=stage.name, seconds=seconds)
         for coef, alpha, floor in zip(coefs, stage.alphas, floors, strict=True):
@@ -309,12 +236,13 @@ def race_ours(run: Run, tell: Callable) -> None:
 
 
 def _fastest_for_us(solvers: dict[str, Ours], run: Run) -> str:
-    first = run.stages[0].alphas[:1]
+    """By the longest stage, after a first run that compiles."""
+    alphas = max((stage.alphas for stage in run.stages), key=len)
     if len(solvers) == 1:
         return next(iter(solvers))
     for solver in solvers.values():
-        solver.path(first, run.tol)
-    return min(solvers, key=lambda kind: timed(lambda: solvers[kind].path(first, run.tol))[0])
+        solver.path(alphas, run.tol)
+    return min(solvers, key=lambda kind: timed(lambda: solvers[kind].path(alphas, run.tol))[0])
 
 
 def main() -> None:

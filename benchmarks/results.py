@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from importlib import metadata
@@ -32,8 +33,17 @@ def write(name: str, facts: dict[str, Any]) -> Path:
     """Write one file of results; what is there under that name is replaced."""
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    path.write_text(json.dumps({**machine(), **facts}, indent=1) + "\n")
+    path.write_text(json.dumps(_finite({**machine(), **facts}), indent=1) + "\n")
     return path
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for infinity and NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read(name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from race import Run, Stage
+from runs import Run, Stage
 from tasks import Task
 
 _RACE = Path(__file__).with_name("race.py")

@@ -66,8 +66,8 @@ def test_excess_and_gap_of_a_kinked_loss_know_the_floor(benchmark):
 
 
 def test_a_stage_that_was_killed_is_a_lower_bound(benchmark):
-    runner, race = benchmark("runner"), benchmark("race")
-    stage = race.Stage("path", (1e-3, 1e-4), limit=7.0, floors=(0.0, 0.0))
+    runner, runs = benchmark("runner"), benchmark("runs")
+    stage = runs.Stage("path", (1e-3, 1e-4), limit=7.0, floors=(0.0, 0.0))
     point = {"event": "point", "stage": "path", "alpha": 1e-3, "tol": 0.1, "seconds": 2.0,
              "gap": 1e-7, "excess": 1e-8, "reached": True, "seconds_by_excess": 1.0}  # fmt: skip
     killed = runner.stage_outcome([point], stage)

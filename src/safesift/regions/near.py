@@ -109,6 +109,8 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
     (d + 2)·EPS·trace, and H itself is known up to the rounding of the Gram matrix.
     """
     rows = np.flatnonzero(columns)
+    if rows.size == 0:
+        return 0.0
     H = gram.matrix[np.ix_(rows, rows)]
     spread_sq = gram.spread[rows] ** 2
     if problem.Q is not None:

@@ -65,7 +65,7 @@ class Loop:
         self._last: tuple[float, Array] | None = None
         self._table = self._new_table()
         self._intercept = problem.split(problem.constant_point)[1]
-        self._coef = np.zeros(problem.design.n_features)
+        self._coef, self._shift = np.zeros(problem.design.n_features), 0.0
 
     def _new_table(self) -> Array:
         kernel, form = self._kernel, self._form
@@ -124,8 +124,8 @@ class Loop:
 
     @property
     def stuck(self) -> bool:
-        """Whether the last epoch moved nothing, with all rows in the loop."""
-        return self.complete and self._worst == 0.0
+        """Whether the last epoch moved nothing, with all rows in the loop, nor the intercept."""
+        return self.complete and self._worst == 0.0 and self._shift == 0.0
 
     def ray(self) -> Ray:
         """The dual point; the coefficients are computed afresh from it."""
@@ -150,8 +150,10 @@ class Loop:
         gap *= problem.alpha
         unbalanced = self._unbalanced()
         # where the loss has kinks, one epoch says too little about what the intercept is missing
+        self._shift = 0.0
         if self._form.curvature > 0 or gap <= unbalanced:
-            self._intercept -= self._bias / problem.alpha * total(problem.shares, self.nu)
+            self._shift = self._bias / problem.alpha * total(problem.shares, self.nu)
+            self._intercept -= self._shift
         return gap + unbalanced
 
     # --- all variables in the loop at once --------------------------------------------------

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from safesift import progress
 from safesift.duality import WIDTHS, DualPoint
 from safesift.gram import WeightedGram
+from safesift.numerics import EPS
 from safesift.problem import Evaluation, Problem
 from safesift.solvers.doubt import Doubt, EveryRow
 from safesift.solvers.lockstep import Query, Run, alone
@@ -105,8 +106,12 @@ def check_columns(problem: Problem) -> None:
 
 
 def reference_value(problem: Problem) -> float:
-    """P of the best constant model; where that is 0, a value of the size of the loss's unit."""
-    return problem.constant_value or min(problem.unit, problem.unit**2)
+    """P of the best constant model; where that is 0, a value of the size of the loss's unit.
+
+    0 up to rounding: relative to less than that no gap can be small.
+    """
+    value, unit = problem.constant_value, problem.unit * min(problem.unit, 1.0)
+    return value if value > 64 * EPS * unit else unit
 
 
 class NewtonRun:

@@ -1,0 +1,153 @@
+"""Paths of problems that share their rows: optimal, certified, the same with and without screening.
+
+Over every loss and penalty, weights, intercept, dense and CSR, float32 and float64, against optima
+that were computed independently of the library.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from safesift.losses import LOSSES
+from safesift.penalties import PENALTIES
+from safesift.problem import Problem
+from safesift.regions import REGIONS
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
+from tests.laws.problems import Recipe, build, recipes
+from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
+from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples
+
+SCREENINGS = ("auto", None, "region")
+TOL = dict.fromkeys(SMOOTH_NAMES, 1e-8) | dict.fromkeys(KINKED_NAMES, 1e-6)
+
+
+def settings_for(recipe: Recipe, screening: str | None) -> Settings:
+    region = REGIONS["auto"]() if screening == "region" else screening
+    return Settings(tol=TOL[recipe.loss], max_iter=5000, screening=region)
+
+
+def level(problem: Problem, factor: float) -> Problem:
+    """The problem with less regularisation: alpha divided, or the radius multiplied."""
+    if not problem.penalty.is_constraint:
+        return problem.at_level(problem.alpha / factor)
+    wider = replace(problem.penalty, radius=factor * problem.penalty.radius)
+    return problem.at_level(problem.alpha, wider)
+
+
+def reference(problem: Problem) -> Optimum:
+    try:
+        return optimum(problem)
+    except NotSolvedError:
+        assume(False)
+
+
+def assert_certified(fit: Fit, settings: Settings) -> None:
+    """What a fit says of itself: converged, a gap that fits, a history that ends there."""
+    solution, last = fit.solution, fit.history[-1]
+    assert solution.converged, (solution.relative_gap, solution.n_iter)
+    assert solution.gap <= settings.tol * solution.reference
+    assert last.gap == pytest.approx(solution.gap, rel=1e-6, abs=1e-300)
+    assert last.n_kept == fit.kept.sum() and last.n_undecided == fit.undecided.sum()
+    assert [c.passes for c in fit.history] == sorted(c.passes for c in fit.history)
+
+
+def assert_optimal(fit: Fit, best: Optimum) -> None:
+    """No worse than the reference by more than the gap, which the reference does not refute."""
+    problem, solution = fit.problem, fit.solution
+    size = 1.0 + abs(best.value)
+    value = objective(problem, solution.at.point)
+    assert value == pytest.approx(solution.at.value, rel=1e-9, abs=1e-12)
+    assert value <= best.value + solution.gap + 1e-8 * size
+    assert best.value >= value - solution.gap - 1e-12 * size
+
+
+def assert_same_model(first: Fit, second: Fit) -> None:
+    """As near to each other as their gaps imply: the values, and the coefficients if strong."""
+    gaps = (first.solution.gap, second.solution.gap)
+    values = (first.solution.at.value, second.solution.at.value)
+    assert abs(values[0] - values[1]) <= max(gaps) + 1e-12 * (1.0 + abs(values[0]))
+    kappa = first.problem.strong_convexity
+    if kappa > 0:
+        apart = np.linalg.norm(first.coef - second.coef)
+        assert apart <= sum(math.sqrt(2.0 * gap / kappa) for gap in gaps) + 1e-12
+
+
+@pytest.mark.parametrize("penalty", sorted(PENALTIES))
+@examples(0.2)
+@given(recipe=recipes(), screening=st.sampled_from(SCREENINGS))
+def test_every_point_of_a_path_is_optimal(penalty, recipe, screening):
+    problem = build(replace(recipe, penalty=penalty))
+    settings = settings_for(recipe, screening)
+    levels = [[level(problem, factor)] for factor in (1.0, 4.0)]
+    optima = [reference(member) for (member,) in levels]
+    for (fit,), best in zip(solve_path(levels, settings), optima, strict=True):
+        assert_certified(fit, settings)
+        assert_optimal(fit, best)
+
+
+@examples(0.4)
+@given(recipe=recipes(), screening=st.sampled_from(["auto", "region"]))
+def test_screening_changes_nothing(recipe, screening):
+    levels = [[level(build(recipe), factor)] for factor in (1.0, 3.0)]
+    screened = solve_path(levels, settings_for(recipe, screening))
+    plain = solve_path(levels, settings_for(recipe, None))
+    for (first,), (second,) in zip(screened, plain, strict=True):
+        assert_same_model(first, second)
+
+
+@examples(0.5)
+@given(recipe=recipes(loss=["squared_hinge", "hinge", "squared_interval", "epsilon_insensitive",
+                            "safe_logistic"]))  # fmt: skip
+def test_dropped_rows_are_of_no_influence(recipe):
+    """The optimal value without them, W as before, is the optimal value."""
+    problem = build(recipe)
+    ((fit,),) = solve_path([[problem]], settings_for(recipe, "auto"))
+    assume(not fit.kept.all() and fit.kept.any())
+    best, without = reference(problem), reference(problem.restrict(fit.kept))
+    assert without.value == pytest.approx(best.value, rel=1e-6, abs=1e-7)
+
+
+@examples(0.15)
+@given(
+    recipe=recipes(loss=[name for name in LOSSES if LOSSES[name].task == "classification"]),
+    screening=st.sampled_from(SCREENINGS),
+)
+def test_problems_that_share_rows_do_not_disturb_each_other(recipe, screening):
+    """Other labels, other weights (a fold), solved together: each as if it were alone."""
+    problem = build(recipe)
+    rng = recipe.rng()
+    folds = problem.weights * (rng.random(len(problem.weights)) < 0.7)
+    if not (folds > 0).any():
+        folds = problem.weights
+    together = [
+        problem,
+        replace(problem, y=rng.permutation(problem.y)),
+        replace(problem, weights=folds, divisor=float(folds.sum())),
+    ]
+    levels = [[level(member, factor) for member in together] for factor in (1.0, 4.0)]
+    settings = settings_for(recipe, screening)
+    found = solve_path(levels, settings)
+    for k in range(len(together)):
+        alone = solve_path([[members[k]] for members in levels], settings)
+        for fits, (single,) in zip(found, alone, strict=True):
+            assert fits[k].problem is levels[0][k] or fits[k].problem is levels[1][k]
+            assert fits[k].solution.converged
+            assert_same_model(fits[k], single)
+
+
+@given(recipe=recipes(penalty=["l2", "l1"], loss=["squared_hinge", "squared"]))
+@examples(0.5)
+def test_any_start_leads_to_the_same_model(recipe):
+    problem = build(recipe)
+    far = 3.0 * recipe.rng().normal(size=problem.design.n_columns)
+    settings = settings_for(recipe, "auto")
+    ((cold,),), ((warm,),) = (solve_path([[problem]], settings, starts) for starts in (None, [far]))
+    assert_certified(warm, settings)
+    assert_same_model(cold, warm)
