@@ -165,7 +165,7 @@ def test_a_region_takes_rows_out_of_the_loop():
 def test_path_is_warm_and_certified(name):
     problem = problem_of(name, intercept=True)
     alphas = np.geomspace(1e-1, 1e-3, 6)
-    path = dual_descent([[problem.at_level(a)] for a in alphas], Settings(1e-7, 20000))
+    path = list(dual_descent([[problem.at_level(a)] for a in alphas], Settings(1e-7, 20000)))
     for alpha, (fit,) in zip(alphas, path, strict=True):
         assert fit.solution.converged and fit.problem.alpha == alpha
         assert_certified(fit, optimum(fit.problem).value)

@@ -28,7 +28,7 @@ def test_gaps_are_certified_whether_converged_or_not(recipe):
         best = optimum(problem)
     except NotSolvedError:
         assume(False)
-    found = multiplier_path([[problem]], Settings(tol=1e-6, max_iter=40))[0][0]
+    ((found,),) = multiplier_path([[problem]], Settings(tol=1e-6, max_iter=40))
     assert problem.penalty.contains(found.coef)
     assert found.solution.at.value - best.value <= found.solution.gap + 1e-9 * (1 + best.value)
     assert_decisions_hold(found, best.point, 1e-4 * (1 + np.abs(best.point).max()))

@@ -20,7 +20,8 @@ from tests.test_sparse_newton import KINDS, assert_decisions_hold, wide_problem
 
 
 def fit(problem: Problem, **settings) -> Fit:
-    return newton_cg([[problem]], Settings(**settings))[0][0]
+    ((fit,),) = newton_cg([[problem]], Settings(**settings))
+    return fit
 
 
 @given(recipe=recipes(loss=SMOOTH_NAMES, penalty=["l2"]))
@@ -57,7 +58,7 @@ def test_a_path_with_far_more_columns_than_a_gram_matrix_allows(loss):
     y = np.sign(X[:, :400] @ rng.normal(size=400) + 1e-3)
     problem = make_problem(X, y, loss=loss, penalty="l2", alpha=1.0).problem
     alphas = np.geomspace(1e-2, 1e-4, 5)
-    path = newton_cg([[problem.at_level(a)] for a in alphas], Settings(tol=1e-8))
+    path = list(newton_cg([[problem.at_level(a)] for a in alphas], Settings(tol=1e-8)))
     for (found,), alpha in zip(path, alphas, strict=True):
         assert found.solution.converged and found.solution.relative_gap <= 1e-8
         # x = −Aᵀ(s∘ν)/(alpha·W) at the optimum

@@ -25,7 +25,8 @@ from tests.laws.strategies import SMOOTH_NAMES
 
 
 def fit(problem: Problem, **settings_) -> Fit:
-    return sparse_newton([[problem]], Settings(**settings_))[0][0]
+    ((fit,),) = sparse_newton([[problem]], Settings(**settings_))
+    return fit
 
 
 def assert_decisions_hold(found: Fit, point: np.ndarray, room: float) -> None:
@@ -120,7 +121,7 @@ def test_screening_does_not_change_the_model(loss):
 def test_a_path_is_what_single_fits_are():
     problem = wide_problem(intercept=True)
     alphas = np.geomspace(0.2, 0.002, 8)
-    path = sparse_newton([[problem.at_level(a)] for a in alphas], Settings(tol=1e-9))
+    path = list(sparse_newton([[problem.at_level(a)] for a in alphas], Settings(tol=1e-9)))
     for alpha, (found,) in zip(alphas, path, strict=True):
         alone = fit(problem.at_level(alpha), tol=1e-9)
         assert found.solution.converged and found.problem.alpha == alpha

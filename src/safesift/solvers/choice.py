@@ -45,6 +45,10 @@ def best_solver(problem: Problem) -> PathSolver:
         from safesift.solvers.newton_cg import newton_cg
 
         return newton_cg
+    if smooth and penalty.is_constraint and problem.design.n_columns > LARGEST:
+        from safesift.solvers.multiplier import multiplier_path
+
+        return multiplier_path
     from safesift.solvers.gram_path import newton_path
 
     return newton_path

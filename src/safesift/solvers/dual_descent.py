@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,36 +47,29 @@ def dual_descent(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve problems with an l2 penalty and closed-form dual steps, warm along a path.
 
-    The arguments and what is returned are those of `solve_path`; a step is an epoch, counted by the
-    share of the rows that are in the loop. The problems
-    of a level are shared out among the threads.
+    The arguments and what is yielded are those of `solve_path`; a step is an epoch, counted by the
+    share of the rows that are in the loop. The problems of a level are shared out among the
+    threads.
     """
     starts = [None] * len(levels[0]) if starts is None else starts
     norms_sq = row_norms_sq(levels[0][0].design)
-
-    def solve(k: int) -> list[Fit]:
-        return _path([problems[k] for problems in levels], norms_sq, settings, starts[k])
-
-    columns = list(each(solve, range(len(starts))))
-    return [list(fits) for fits in zip(*columns, strict=True)]
+    loops = [Loop(problem, norms_sq, settings.seed) for problem in levels[0]]
+    for loop, start in zip(loops, starts, strict=True):
+        if start is not None:
+            loop.start_at(start)
+    for problems in levels:
+        tracks = list(zip(loops, problems, strict=True))
+        yield list(each(lambda track: _solved(*track, settings), tracks))
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _path(
-    problems: list[Problem], norms_sq: Array, settings: Settings, start: Array | None
-) -> list[Fit]:
-    loop = Loop(problems[0], norms_sq, settings.seed)
-    if start is not None:
-        loop.start_at(start)
-    fits = []
-    for problem in problems:
-        loop.move_to(problem)
-        with tally.counting() as counted:
-            fits.append(_Run(problem, loop, settings, counted).solve())
-    return fits
+def _solved(loop: Loop, problem: Problem, settings: Settings) -> Fit:
+    loop.move_to(problem)
+    with tally.counting() as counted:
+        return _Run(problem, loop, settings, counted).solve()
 
 
 class _Run:

@@ -9,7 +9,7 @@ of the constrained problem at the point, pulled inside the ball.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -37,7 +37,7 @@ def multiplier_path(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve problems with a smooth loss and a norm-ball constraint, along a path of radii.
 
     Parameters and result are those of `sparse_newton`. A step of `Settings.max_iter` is one

@@ -6,7 +6,7 @@ curve, preconditioned by its diagonal, only as far as the gap aimed at needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ def newton_cg(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve problems with an l2 penalty and a smooth loss along a path, however many columns.
 
     Parameters and result are those of `sparse_newton`. Rows on flat pieces are left out of every

@@ -9,7 +9,7 @@ all features, and tells which features and which rows were missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def sparse_newton(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None = None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve problems with an l1 or elastic-net penalty and a smooth loss along a path.
 
     Parameters
@@ -50,10 +50,10 @@ def sparse_newton(
     starts : sequence of arrays, optional
         A point for each problem of the first level.
 
-    Returns
-    -------
-    list of lists of Fit
-        `[i][k]` belongs to `levels[i][k]`.
+    Yields
+    ------
+    list of Fit
+        Of one level after another, a fit for each problem.
     """
     return follow(SparseTrack, levels, settings, starts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,16 +100,14 @@ def follow(
     levels: Sequence[Sequence[Problem]],
     settings: Settings,
     starts: Sequence[Array | None] | None,
-) -> list[list[Fit]]:
+) -> Iterator[list[Fit]]:
     """Solve `levels[i][k]` for every i and k, each problem k on a track of its own."""
     starts = [None] * len(levels[0]) if starts is None else starts
     tracks = [
         track(problem, settings, start) for problem, start in zip(levels[0], starts, strict=True)
     ]
-    return [
-        [track.solve(problem) for track, problem in zip(tracks, problems, strict=True)]
-        for problems in levels
-    ]
+    for problems in levels:
+        yield [track.solve(problem) for track, problem in zip(tracks, problems, strict=True)]
 
 
 class Level:
