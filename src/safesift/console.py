@@ -132,7 +132,7 @@ def _hints(result: ScreeningResult) -> Iterator[str]:
     if not result.keep.all():
         return
     problem = result.problem
-    if not any(piece.is_flat for piece in problem.loss.pieces(problem.y)):
+    if not any(piece.is_flat for piece in problem.pieces):
         yield (
             "Nothing was dropped: this loss is flat nowhere, so every row has its influence. "
             "squared_hinge, hinge, safe_logistic and the insensitive losses have a flat piece."

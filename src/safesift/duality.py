@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, solve_positive, total
+from safesift.numerics import EPS, norm, solve_positive, sum_over_blocks, total
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -59,23 +59,29 @@ class Dual:
     def value(self, ray: Ray, multiple: float = 1.0) -> float:
         """D(multiple·ν, multiple·point), rounded downwards; −inf where it is not feasible."""
         problem = self.problem
-        nu = multiple * ray.nu
-        terms = self._conjugates(nu)
-        if np.isposinf(terms).any():
+        conjugates, sizes = sum_over_blocks(
+            len(ray.nu), lambda rows: self._conjugates_of(multiple * ray.nu[rows], rows)
+        )
+        if conjugates == math.inf:
             return -math.inf
-        room = problem.design.sum_error + 16 * EPS + problem.loss.precision
-        sizes = problem.loss.conjugate_size(nu, problem.y)
-        conjugates = total(problem.shares, terms) + room * total(problem.shares, sizes)
+        conjugates += (problem.design.sum_error + 16 * EPS + problem.loss.precision) * sizes
         error = self._rounding(ray)
         if problem.fit_intercept:
-            rise, moved = self._balance(ray, multiple, terms)
+            rise, moved = self._balance(ray, multiple)
             conjugates, error = conjugates + rise, error + moved
         return self._value(ray, multiple, conjugates, error)
 
-    def _conjugates(self, nu: Array) -> Array:
+    def _conjugates(self, nu: Array, rows: slice = slice(None)) -> Array:
         """f*(ν_i), 0 for samples without weight, which no domain restricts."""
         problem = self.problem
-        return np.where(problem.shares > 0, problem.loss.conjugate(nu, problem.y), 0.0)
+        conjugates = problem.loss.take(rows).conjugate(nu, problem.y[rows])
+        return np.where(problem.shares[rows] > 0, conjugates, 0.0)
+
+    def _conjugates_of(self, nu: Array, rows: slice) -> tuple[float, float]:
+        """Sums over some samples of s_i f*(ν_i)/W, and of the sizes of their terms."""
+        problem, shares = self.problem, self.problem.shares[rows]
+        sizes = problem.loss.take(rows).conjugate_size(nu, problem.y[rows])
+        return total(shares, self._conjugates(nu, rows)), total(shares, sizes)
 
     def _value(self, ray: Ray, multiple: float, conjugates: float, error: float) -> float:
         """The dual value, given (1/W) Σ s_i f*(multiple·ν_i) and the error of v."""
@@ -102,7 +108,11 @@ class Dual:
     def _rounding(self, ray: Ray) -> float:
         """‖computed v − exact v‖ at the multiple 1."""
         problem = self.problem
-        load = total(problem.shares, np.abs(ray.nu) * problem.design.row_norms)
+        norms = problem.design.row_norms
+        (load,) = sum_over_blocks(
+            len(ray.nu),
+            lambda rows: (total(problem.shares[rows], np.abs(ray.nu[rows]) * norms[rows]),),
+        )
         error = (problem.design.sum_error + 8 * EPS) * load
         if problem.folded is not None:
             error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
@@ -120,7 +130,7 @@ class Dual:
         error = (problem.design.sum_error + 8 * EPS) * size
         return v - error, v + error
 
-    def _balance(self, ray: Ray, multiple: float, conjugates: Array) -> tuple[float, float]:
+    def _balance(self, ray: Ray, multiple: float) -> tuple[float, float]:
         """What it costs to make v vanish on the intercept's coordinate exactly.
 
         It vanishes only up to rounding. Moving the folded part's point, or shrinking all slopes of
@@ -135,6 +145,7 @@ class Dual:
             slope = multiple * abs(float(problem.folded.product(ray.point)[-1])) + 0.5 * rest
             return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
+        conjugates = self._conjugates(multiple * ray.nu)
         for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):
             if rest <= 0:
                 continue
@@ -263,8 +274,11 @@ class Dual:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
         problem = self.problem
 
+        def part(multiple: float, rows: slice) -> tuple[float]:
+            return (total(problem.shares[rows], self._conjugates(multiple * nu[rows], rows)),)
+
         def at(multiple: float) -> float:
-            return total(problem.shares, self._conjugates(multiple * nu))
+            return sum_over_blocks(len(nu), lambda rows: part(multiple, rows))[0]
 
         if not problem.loss.quadratic_rays:
             return at
@@ -276,10 +290,12 @@ class Dual:
     def _feasible_multiples(self, ray: Ray, error: float) -> tuple[float, float]:
         """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
         problem, nu = self.problem, ray.nu
+        carrying = problem.shares > 0
         lower, upper = problem.loss.dual_interval(problem.y)
+        end = np.where(nu > 0, upper, lower)
         with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(nu > 0, upper / nu, np.where(nu < 0, lower / nu, math.inf))
-        room = room[problem.shares > 0]
+            # 0/0 is NaN: nothing restricts a slope of 0
+            room = np.divide(end, nu, out=np.full_like(nu, math.inf), where=carrying & (nu != 0))
         p = problem.design.n_features
         u = (self._v(ray, 1.0) - problem.q)[:p]
         low, high = problem.penalty.feasible_multiples(u, problem.q[:p], problem.alpha, error)

@@ -46,20 +46,25 @@ class WeightedGram:
 
     def move(self, weights: Array) -> None:
         """Change the weights, reading the rows of changed weight only."""
-        change = weights - self._weights
-        n_changed, n_carrying = np.count_nonzero(change), np.count_nonzero(weights)
-        often = n_changed > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS
+        changed = np.flatnonzero(weights != self._weights)
+        n_carrying = np.count_nonzero(weights)
+        often = len(changed) > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS
         if often and self._rest == 0:
             self._reset()
-            change = weights
-        for sign in (1.0, -1.0):
-            part = np.maximum(sign * change, 0.0)
-            if part.any():
-                added = self._design.gram(part)
-                self.matrix += sign * added
-                self._spread_sq += np.diag(added)
-                self._n_sums += 1
-        self._weights = weights.copy()
+            self._add(self._design, weights)
+        else:
+            change = weights[changed] - self._weights[changed]
+            for sign in (1.0, -1.0):
+                part = sign * change > 0
+                if part.any():
+                    self._add(self._design.only(changed[part]), change[part], sign)
+        self._weights[changed] = weights[changed]
+
+    def _add(self, design: Design, weights: Array, sign: float = 1.0) -> None:
+        added = design.gram(sign * weights)
+        self.matrix += sign * added
+        self._spread_sq += np.diag(added)
+        self._n_sums += 1
 
     def among(self, design: Design, rows: NDArray) -> WeightedGram:
         """The same matrix, of which only some rows can change their weight.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+# samples that are looked at at a time: a few vectors of that length fit into the cache
+_BLOCK = 2**14
 # the most a product of two numbers can lose by underflow, and a root of a sum of squares
 UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
 ROOT_UNDERFLOW = 4.0 * UNDERFLOW**0.5
@@ -43,19 +46,48 @@ def total(shares: Array, values: Array) -> float:
     return float((shares[counted] * values[counted]).sum())
 
 
+def sum_over_blocks(n: int, sums: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+    """The sums over all samples of what `sums` returns for a block of them.
+
+    What is computed per sample on the way stays in the cache, and nothing of length n is made.
+    """
+    blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+    parts = [sums(rows) for rows in blocks or [slice(0, 0)]]
+    return tuple(_exact_sum(column) for column in zip(*parts, strict=True))
+
+
+def _exact_sum(values: Sequence[float]) -> float:
+    return math.fsum(values) if all(map(math.isfinite, values)) else float(sum(values))
+
+
 def target_size(loss: Loss, y: ArrayLike) -> Array:
     """The largest finite number of every target, to which the error of a residual is relative."""
     return np.abs(loss.anchors(y)).max(axis=0)
 
 
-def prediction_error(design: Design, point: Array, pred: Array, targets: Array) -> Array:
+def prediction_error(
+    design: Design, point: Array, row_norms: Array, pred: Array, targets: Array
+) -> Array:
     """Bounds on the error of computed predictions, and of their distance to the targets.
 
-    Targets are numbers; of intervals, give their `target_size`.
+    Of some rows of the design, with their norms, predictions and targets. Targets are numbers; of
+    intervals, give their `target_size`.
     """
-    product = design.dot_error * norm(point) * design.row_norms
+    product = design.dot_error * norm(point) * row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
+
+
+def cholesky(H: Array, ridge: float = 0.0) -> tuple[Array, bool]:
+    """A Cholesky factor of H + ridge·I, as `scipy.linalg.cho_solve` takes it.
+
+    By NumPy's LAPACK, not SciPy's: where the two bring a thread pool each, one that still spins
+    after a product makes the other several times slower.
+    """
+    if ridge:
+        H = H.copy()
+        H[np.diag_indices_from(H)] += ridge
+    return np.linalg.cholesky(H), True
 
 
 def solve_positive(H: Array, right: Array) -> Array:
@@ -65,8 +97,7 @@ def solve_positive(H: Array, right: Array) -> Array:
     ridge, size = 0.0, float(np.max(np.diag(H), initial=0.0)) or 1.0
     while math.isfinite(ridge):
         try:
-            factor = cho_factor(H + ridge * np.eye(len(H)), check_finite=False)
-            return cho_solve(factor, right, check_finite=False)
+            return cho_solve(cholesky(H, ridge), right, check_finite=False)
         except np.linalg.LinAlgError:
             ridge = max(100.0 * ridge, len(H) * EPS * size)
     return np.full_like(right, math.nan)  # H itself is not finite

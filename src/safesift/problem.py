@@ -27,7 +27,15 @@ from scipy.optimize import minimize_scalar
 from safesift.design.base import Design
 from safesift.duality import Dual, DualPoint, Ray
 from safesift.losses import Loss
-from safesift.numerics import EPS, norm, prediction_error, target_size, total
+from safesift.losses.base import Piece
+from safesift.numerics import (
+    EPS,
+    norm,
+    prediction_error,
+    sum_over_blocks,
+    target_size,
+    total,
+)
 from safesift.penalties import Penalty
 
 if TYPE_CHECKING:
@@ -174,6 +182,11 @@ class Problem:
         """s_i / W."""
         return self.weights / self.divisor
 
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The pieces of every sample's loss."""
+        return tuple(self.loss.pieces(self.y))
+
     def join(self, coef: Array, intercept: float = 0.0) -> Array:
         """The point made of coefficients and intercept."""
         return np.append(coef, intercept) if self.fit_intercept else np.asarray(coef)
@@ -249,17 +262,16 @@ class Problem:
         return known[1]
 
     def _rounding_of(self, at: Evaluation) -> Rounding:
-        design, norms = self.design, self.design.row_norms
+        design = self.design
         coef, _ = self.split(at.point)
         with np.errstate(over="ignore", invalid="ignore"):
-            pred_error = self.prediction_error(at)
-            load = total(self.shares, np.abs(at.nu) * norms)
-            losses = total(self.shares, self.loss.value_size(at.pred, self.y))
+            sums = sum_over_blocks(design.n_samples, lambda rows: self._errors_of(at, rows))
+            load, losses, change, drift = sums
             penalty = _scaled(self.alpha, self.penalty.value(coef))
             size = norm(at.point)
             value = (
                 (design.sum_error + 16 * EPS + self.loss.precision) * losses
-                + self._loss_change(at.nu, pred_error)
+                + change
                 + design.n_columns * EPS * penalty
             )
             gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
@@ -271,25 +283,37 @@ class Problem:
                 gradient += folded
             if math.isinf(self.loss.smoothness):
                 return Rounding(_known(value), _known(gradient), _known(2.0 * value))
-            drift = self.loss.smoothness * total(self.shares, norms * pred_error)
-            return Rounding(_known(value), _known(gradient + drift), 0.0)
+            return Rounding(_known(value), _known(gradient + self.loss.smoothness * drift), 0.0)
+
+    def _errors_of(self, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
+        """Sums over some samples: of loads, sizes of losses, changes of losses, weighted errors."""
+        loss, y, shares = self.loss.take(rows), self.y[rows], self.shares[rows]
+        nu, norms = at.nu[rows], self.design.row_norms[rows]
+        error = self._prediction_error(at, rows)
+        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
+        change = np.minimum(by_slope, loss.lipschitz * error)
+        return (
+            total(shares, np.abs(nu) * norms),
+            total(shares, loss.value_size(at.pred[rows], y)),
+            total(shares, change),
+            total(shares, norms * error),
+        )
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        sizes = target_size(self.loss, self.y)
-        rounding = prediction_error(self.design, at.point, at.pred, sizes)
-        return rounding + self.loss.precision * (np.abs(at.pred) + sizes + 1.0)
+        return self._prediction_error(at, slice(None))
+
+    def _prediction_error(self, at: Evaluation, rows: slice) -> Array:
+        pred, norms = at.pred[rows], self.design.row_norms[rows]
+        sizes = target_size(self.loss.take(rows), self.y[rows])
+        rounding = prediction_error(self.design, at.point, norms, pred, sizes)
+        return rounding + self.loss.precision * (np.abs(pred) + sizes + 1.0)
 
     def smooth_gradient(self, at: Evaluation) -> Array:
         """The gradient of everything but the penalty."""
         if self.folded is None:
             return at.loss_gradient
         return at.loss_gradient + self.folded.product(at.point) + self.folded.q
-
-    def _loss_change(self, nu: Array, error: Array) -> float:
-        """Bound on the change of the mean loss when predictions move by `error`."""
-        by_slope = error * (np.abs(nu) + 0.5 * self.loss.smoothness * error)
-        return total(self.shares, np.minimum(by_slope, self.loss.lipschitz * error))
 
     # --- dual -------------------------------------------------------------------------------
 
@@ -413,10 +437,9 @@ class Problem:
     def at_level(self, alpha: float, penalty: Penalty | None = None) -> Problem:
         """The same samples with another alpha, or another radius of the constraint."""
         moved = replace(self, alpha=alpha, penalty=self.penalty if penalty is None else penalty)
-        for name in ("shares", "centers", "unit", "_best_constant"):
-            # neither depends on the penalty, which is 0 at 0
-            if name in self.__dict__:
-                moved.__dict__[name] = self.__dict__[name]
+        for name in ("shares", "pieces", "centers", "unit", "_best_constant"):
+            # none depends on the penalty, which is 0 at 0
+            moved.__dict__[name] = getattr(self, name)
         return moved
 
     def with_features(self, features: NDArray) -> Problem:

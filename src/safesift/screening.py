@@ -109,12 +109,12 @@ def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
     """
     n = problem.design.n_samples
     # a sample without weight is on any piece
-    pieces = (Piece(-np.inf, np.inf), *problem.loss.pieces(problem.y))
+    pieces = (Piece(-np.inf, np.inf), *problem.pieces)
     which = np.where(problem.weights == 0, 0, -1).astype(np.int8)
     flat, curved = which == 0, np.zeros(n, dtype=bool)
     for k, piece in enumerate(pieces[1:], start=1):
         inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
-        which[inside] = k
+        np.copyto(which, k, where=inside, casting="unsafe")
         bends = np.not_equal(piece.quadratic, 0)
         curved |= inside & bends
         flat |= inside & ~bends & np.equal(piece.linear, 0)
@@ -255,7 +255,7 @@ class ScreeningResult(Screened):
         sample is dropped. For a loss without a flat piece, the largest slope over the interval.
         """
         problem = self.problem
-        for piece in problem.loss.pieces(problem.y):
+        for piece in problem.pieces:
             if piece.is_flat:
                 with np.errstate(invalid="ignore"):
                     # an infinite end is never exceeded: fmax passes over inf − inf

@@ -108,7 +108,7 @@ def _constant_misses(problem: Problem) -> bool:
 
 
 def _flat_piece(problem: Problem) -> tuple[Array, Array] | None:
-    for piece in problem.loss.pieces(problem.y):
+    for piece in problem.pieces:
         if piece.is_flat:
             return np.asarray(piece.lower), np.asarray(piece.upper)
     return None

@@ -213,10 +213,14 @@ class Design(ABC):
         """max_j |a_ij| for every row of a part of the matrix."""
 
     def only(self, rows: NDArray) -> Design:
-        """The rows of a boolean mask, read where they lie: nothing is copied at once."""
+        """The rows of a mask, or at increasing indices, read where they lie: nothing is copied."""
+        indices = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return self if len(indices) == self.n_samples else self._rows_at(indices)
+
+    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
         from safesift.design.subset import RowSubset
 
-        return self if rows.all() else RowSubset(self, np.flatnonzero(rows))
+        return RowSubset(self, indices)
 
     # --- the column of ones -----------------------------------------------------------------
 

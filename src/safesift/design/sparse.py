@@ -78,8 +78,8 @@ class SparseDesign(CsrProducts):
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
 
-    def only(self, rows: NDArray) -> Design:
-        return self if rows.all() else SparseRows(self, np.flatnonzero(rows))
+    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
+        return SparseRows(self, indices)
 
     def columns(self, features: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
@@ -116,8 +116,8 @@ class SparseRows(CsrProducts, RowSubset):
     def csr_rows(self) -> NDArray[np.intp]:
         return self.rows
 
-    def only(self, rows: NDArray) -> Design:
-        return self if rows.all() else SparseRows(self.base, self.rows[rows])
+    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
+        return SparseRows(self.base, self.rows[indices])
 
     def columns(self, features: NDArray) -> SparseRows:
         return SparseRows(self.base.columns(features), self.rows)

@@ -55,6 +55,9 @@ class RowSubset(Design):
             part = slice(start, min(start + self.block_rows, self.n_samples))
             yield part, self.gathered(np.arange(part.start, part.stop))
 
+    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
+        return RowSubset(self.base, self.rows[indices])
+
     def gathered(self, rows: NDArray) -> NDArray:
         return self.base.gathered(self.rows[rows])
 

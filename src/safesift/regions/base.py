@@ -117,6 +117,8 @@ def require_strong_convexity(name: str, problem: Problem, intercept_allowed: boo
 
 def clean(bounds: Bounds) -> Bounds:
     """Where arithmetic overflowed nothing is known: NaN becomes infinite bounds."""
+    if not (np.isnan(bounds.lower).any() or np.isnan(bounds.upper).any()):
+        return bounds
     return Bounds(
         np.where(np.isnan(bounds.lower), -np.inf, bounds.lower),
         np.where(np.isnan(bounds.upper), np.inf, bounds.upper),

@@ -14,10 +14,10 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from safesift.gram import WeightedGram
-from safesift.numerics import EPS, norm
+from safesift.numerics import EPS, cholesky, norm
 from safesift.problem import Evaluation, Problem
 from safesift.regions.base import Everything, TestSet
 from safesift.regions.center import Center
@@ -124,7 +124,7 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
         least = _least_eigenvalue(H)
         theta = _SHARE * least
         H[np.diag_indices_from(H)] -= theta
-        cho_factor(H, overwrite_a=True, check_finite=False)
+        cholesky(H)
     except (np.linalg.LinAlgError, ValueError):
         return 0.0
     return max(theta - error, 0.0)
@@ -132,7 +132,7 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
 
 def _least_eigenvalue(H: Array) -> float:
     """Roughly, by inverse iteration: what comes of it is proved elsewhere."""
-    factor = cho_factor(H, check_finite=False)
+    factor = cholesky(H)
     u = np.ones(len(H)) / math.sqrt(len(H))
     for _ in range(_ITERATIONS):
         image = cho_solve(factor, u, check_finite=False)

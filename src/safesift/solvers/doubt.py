@@ -45,7 +45,7 @@ class Guess(Doubt):
     """Rows that are close to an end of their piece, next to how far they are expected to move."""
 
     def __init__(self, problem: Problem) -> None:
-        self._pieces = problem.loss.pieces(problem.y)
+        self._pieces = problem.pieces
         self._carrying = problem.shares > 0
 
     def rows(self, problem: Problem, at: Evaluation, movement: Array | None) -> Rows | None:

@@ -105,7 +105,7 @@ class SparseTrack(Track):
 def _distance_to_kinks(problem: Problem, at: Evaluation) -> Array:
     """How far the predictions are from the next end of a piece of their loss."""
     distance = np.full(problem.design.n_samples, math.inf)
-    for piece in problem.loss.pieces(problem.y):
+    for piece in problem.pieces:
         for end in (piece.lower, piece.upper):
             np.fmin(distance, np.abs(at.pred - end), out=distance)
     return distance
