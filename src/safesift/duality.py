@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, solve_positive, sum_over_blocks, total
+from safesift.numerics import EPS, norm, row_blocks, solve_positive, sum_over_blocks, total
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -290,16 +290,19 @@ class Dual:
     def _feasible_multiples(self, ray: Ray, error: float) -> tuple[float, float]:
         """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
         problem, nu = self.problem, ray.nu
-        carrying = problem.shares > 0
-        lower, upper = problem.loss.dual_interval(problem.y)
-        end = np.where(nu > 0, upper, lower)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            # 0/0 is NaN: nothing restricts a slope of 0
-            room = np.divide(end, nu, out=np.full_like(nu, math.inf), where=carrying & (nu != 0))
+        room = min((self._room(nu[rows], rows) for rows in row_blocks(len(nu))), default=4.0)
         p = problem.design.n_features
         u = (self._v(ray, 1.0) - problem.q)[:p]
         low, high = problem.penalty.feasible_multiples(u, problem.q[:p], problem.alpha, error)
-        return max(low, 0.0), min(high, float(np.nanmin(room, initial=4.0)))
+        return max(low, 0.0), min(high, room)
+
+    def _room(self, nu: Array, rows: slice) -> float:
+        """The largest multiple up to 4 for which the slopes of some samples stay in the domain."""
+        problem = self.problem
+        lower, upper = problem.loss.take(rows).dual_interval(problem.y[rows])
+        counted = (problem.shares[rows] > 0) & (nu != 0)
+        end = np.where(nu > 0, upper, lower)[counted]
+        return float(np.min(end / nu[counted], initial=4.0))
 
 
 def _fraction(wanted: float, available: float) -> float:

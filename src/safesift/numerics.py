@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
-# samples that are looked at at a time: a few vectors of that length fit into the cache
-_BLOCK = 2**14
+# samples that are looked at at a time
+_BLOCK = 2**15
 # the most a product of two numbers can lose by underflow, and a root of a sum of squares
 UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
 ROOT_UNDERFLOW = 4.0 * UNDERFLOW**0.5
@@ -46,17 +46,22 @@ def total(shares: Array, values: Array) -> float:
     return float((shares[counted] * values[counted]).sum())
 
 
+def row_blocks(n: int) -> list[slice]:
+    """The samples in blocks: a few vectors of the length of one fit into the cache."""
+    return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
+
+
 def sum_over_blocks(n: int, sums: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
     """The sums over all samples of what `sums` returns for a block of them.
 
     What is computed per sample on the way stays in the cache, and nothing of length n is made.
     """
-    blocks = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
-    parts = [sums(rows) for rows in blocks or [slice(0, 0)]]
-    return tuple(_exact_sum(column) for column in zip(*parts, strict=True))
+    parts = [sums(rows) for rows in row_blocks(n) or [slice(0, 0)]]
+    return tuple(exact_sum(column) for column in zip(*parts, strict=True))
 
 
-def _exact_sum(values: Sequence[float]) -> float:
+def exact_sum(values: Collection[float]) -> float:
+    """The sum, rounded once."""
     return math.fsum(values) if all(map(math.isfinite, values)) else float(sum(values))
 
 

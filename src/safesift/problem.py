@@ -30,6 +30,7 @@ from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.numerics import (
     EPS,
+    exact_sum,
     norm,
     prediction_error,
     sum_over_blocks,
@@ -485,18 +486,18 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
         return []
     problems = [problem for problem, _ in queries]
     design = problems[0].design
-    shape = (len(queries), design.n_samples)
-    nu, losses = np.empty(shape), np.empty(shape)
+    nu = np.empty((len(queries), design.n_samples))
+    losses: list[dict[int, float]] = [{} for _ in queries]
 
     def dual(pred: Array, rows: slice) -> Array:
-        out = np.empty_like(pred)
+        out = np.zeros_like(pred)
         columns = pred.reshape(len(pred), len(problems)).T
         weighted = out.reshape(len(pred), len(problems)).T
         for k, problem in enumerate(problems):
             loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
             nu[k, rows] = loss.slope(columns[k], y)
-            losses[k, rows] = loss.value(columns[k], y)
-            weighted[k] = np.where(shares > 0, shares * nu[k, rows], 0.0)
+            losses[k][rows.start] = total(shares, loss.value(columns[k], y))
+            np.multiply(shares, nu[k, rows], out=weighted[k], where=shares > 0)
         return out
 
     with np.errstate(over="ignore", invalid="ignore"):
@@ -509,7 +510,7 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
         gradients = gradient.reshape(design.n_columns, len(queries)).T
         return [
             problem._evaluation(
-                point, preds[k], nu[k], gradients[k].copy(), total(problem.shares, losses[k])
+                point, preds[k], nu[k], gradients[k].copy(), exact_sum(losses[k].values())
             )
             for k, (problem, point) in enumerate(queries)
         ]

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.losses.base import Piece
+from safesift.numerics import row_blocks
 from safesift.penalties import Penalty
 from safesift.problem import Evaluation, Problem
 from safesift.regions import REGIONS, Region, TestSet
-from safesift.regions.base import Bounds
+from safesift.regions.base import Bounds, RowBounds
 from safesift.regions.center import Center
 from safesift.regions.features import zero_features
 from safesift.registry import resolve
@@ -97,7 +98,7 @@ def check_fold(fold: str) -> None:
         raise ValueError(f"fold must be 'auto', 'always' or 'never', got {fold!r}.")
 
 
-def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
+def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decisions:
     """A sample is decided when its interval of predictions lies strictly inside a piece.
 
     Strictly, because at a kink the slope is not determined: a hinge exactly at margin 1 may pull
@@ -110,14 +111,19 @@ def decide(problem: Problem, bounds: Bounds, fold: Fold = "auto") -> Decisions:
     n = problem.design.n_samples
     # a sample without weight is on any piece
     pieces = (Piece(-np.inf, np.inf), *problem.pieces)
-    which = np.where(problem.weights == 0, 0, -1).astype(np.int8)
-    flat, curved = which == 0, np.zeros(n, dtype=bool)
-    for k, piece in enumerate(pieces[1:], start=1):
-        inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
-        np.copyto(which, k, where=inside, casting="unsafe")
-        bends = np.not_equal(piece.quadratic, 0)
-        curved |= inside & bends
-        flat |= inside & ~bends & np.equal(piece.linear, 0)
+    which, flat, curved = np.empty(n, dtype=np.int8), np.empty(n, dtype=bool), np.zeros(n, bool)
+    for rows in row_blocks(n):
+        part = bounds.take(rows)
+        found = np.where(problem.weights[rows] == 0, 0, -1).astype(np.int8)
+        level = found == 0
+        for k, piece in enumerate(problem.pieces, start=1):
+            inside = (part.lower > piece.lower[rows]) & (part.upper < piece.upper[rows])
+            inside &= found < 0
+            np.copyto(found, np.int8(k), where=inside)
+            bends = piece.quadratic[rows] != 0
+            curved[rows] |= inside & bends
+            level |= inside & ~bends & (piece.linear[rows] == 0)
+        which[rows], flat[rows] = found, level
     folded = (which >= 0) & ~flat
     if not _fold_quadratic(problem, int(curved.sum()), fold):
         folded &= ~curved

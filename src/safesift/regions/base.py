@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,13 @@ class Bounds(NamedTuple):
             return Bounds(self.lower - more, self.upper + more)
 
 
+class RowBounds(Protocol):
+    """Bounds that are made when they are asked for: `Bounds` are, of course, of that kind."""
+
+    def take(self, rows: slice) -> Bounds:
+        """The bounds of some rows."""
+
+
 class TestSet(ABC):
     """A set that contains every optimum of a problem.
 
@@ -64,6 +71,10 @@ class TestSet(ABC):
     @abstractmethod
     def bounds(self, design: Design) -> Bounds:
         """Bounds on the predictions over the set; infinite where nothing is known."""
+
+    def row_bounds(self, design: Design) -> RowBounds:
+        """The same, to be taken a block at a time where that spares vectors of length n."""
+        return self.bounds(design)
 
     @abstractmethod
     def describe(self) -> str:

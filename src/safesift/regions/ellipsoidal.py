@@ -66,20 +66,20 @@ class EllipsoidalSet(TestSet):
             pred = self.known.pred if known else design.matvec(self.center)
             widths = self.shape.half_widths(design)
             up, down = self._reach(design, widths)
-            error = self._error(design, pred, widths)
+            error = self.error(design, pred, widths, slice(None))
             return clean(Bounds(pred - (down + error), pred + (up + error)))
+
+    def error(self, design: Design, pred: Array, widths: Array, rows: slice) -> Array:
+        """Rounding of the predictions of some rows at the centre, and the slack of the set."""
+        product = design.dot_error * norm(self.center) + self.slack
+        underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
+        return product * design.row_norms[rows] + 4 * EPS * (np.abs(pred) + widths) + underflow
 
     def coordinate_bounds(self) -> Bounds:
         """Bounds on every coordinate of an optimum, the cut left aside."""
         reach = self.shape.coordinate_widths() + self.slack
         reach = reach * (1.0 + 8 * EPS) + 4 * EPS * np.abs(self.center)
         return clean(Bounds(self.center - reach, self.center + reach))
-
-    def _error(self, design: Design, pred: Array, widths: Array) -> Array:
-        """Rounding of the predictions at the centre, and the slack of the set."""
-        product = design.dot_error * norm(self.center) + self.slack
-        underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
-        return product * design.row_norms + 4 * EPS * (np.abs(pred) + widths) + underflow
 
     def _reach(self, design: Design, widths: Array) -> tuple[Array, Array]:
         """max aᵢᵀ(x − z) and max −aᵢᵀ(x − z) over the set, slack aside."""

@@ -11,15 +11,17 @@ prediction.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from safesift.design.base import Design
 from safesift.gram import WeightedGram
 from safesift.numerics import EPS, cholesky, norm
 from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Everything, TestSet
+from safesift.regions.base import Bounds, Everything, RowBounds, TestSet, clean
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features
@@ -86,13 +88,51 @@ def _radius(steepness: float, slack: float, curvature: float) -> float:
 def _ball(problem: Problem, at: Evaluation, radius: float) -> TestSet:
     if not math.isfinite(radius):
         return Everything("no curvature can be proved")
-    return EllipsoidalSet(
+    ball = EllipsoidalSet(
         at.point,
         Shape.ball(len(at.point), radius, dense=False),
         name=f"ball near the optimum (radius {radius:.3g})",
         certified=problem.certified,
         known=KnownPredictions(problem.design, at.pred),
     )
+    return NearOptimum(ball, radius)
+
+
+@dataclass(frozen=True, eq=False)
+class NearOptimum(TestSet):
+    """A ball whose bounds are made a block of rows at a time."""
+
+    ball: EllipsoidalSet
+    radius: float
+
+    @property
+    def certified(self) -> bool:
+        return self.ball.certified
+
+    def bounds(self, design: Design) -> Bounds:
+        return self.ball.bounds(design)
+
+    def row_bounds(self, design: Design) -> RowBounds:
+        known = self.ball.known
+        return _BallBounds(self, known.pred) if known.design is design else self.bounds(design)
+
+    def describe(self) -> str:
+        return self.ball.describe()
+
+
+@dataclass(frozen=True, eq=False)
+class _BallBounds:
+    """|a_iᵀx − prediction| ≤ radius·‖a_i‖ and what rounding adds."""
+
+    near: NearOptimum
+    pred: Array
+
+    def take(self, rows: slice) -> Bounds:
+        ball, pred = self.near.ball, self.pred[rows]
+        design = ball.known.design
+        widths = self.near.radius * design.row_norms[rows]
+        reach = widths + ball.error(design, pred, widths, rows)
+        return clean(Bounds(pred - reach, pred + reach))
 
 
 def _columns(center: Center, gap: float) -> Mask:

@@ -7,11 +7,13 @@ and a row that did leave its piece comes back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.losses.base import Piece
+from safesift.numerics import row_blocks
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
 
@@ -51,8 +53,13 @@ class Guess(Doubt):
     def rows(self, problem: Problem, at: Evaluation, movement: Array | None) -> Rows | None:
         if movement is None or not self._pieces:
             return None
-        reach = _FURTHER * movement + _MEAN_SHARE * float(problem.shares @ movement)
-        return np.flatnonzero((_room(self._pieces, at.pred) <= reach) & self._carrying)
+        typical = _MEAN_SHARE * float(problem.shares @ movement)
+        found = []
+        for rows in row_blocks(len(movement)):
+            reach = _FURTHER * movement[rows] + typical
+            near = _room(self._pieces, at.pred[rows], rows) <= reach
+            found.append(np.flatnonzero(near & self._carrying[rows]) + rows.start)
+        return np.concatenate(found)
 
 
 class Undecided(Doubt):
@@ -70,10 +77,11 @@ class Undecided(Doubt):
         return np.flatnonzero(decisions.undecided | ~there)
 
 
-def _room(pieces: list[Piece], pred: Array) -> Array:
+def _room(pieces: Sequence[Piece], pred: Array, rows: slice) -> Array:
     """How far each prediction is from the ends of its piece; 0 where it is on none."""
     room = np.zeros_like(pred)
     for piece in pieces:
         # negative on the other pieces
-        np.maximum(room, np.minimum(pred - piece.lower, piece.upper - pred), out=room)
+        ends = np.minimum(pred - piece.lower[rows], piece.upper[rows] - pred)
+        np.maximum(room, ends, out=room)
     return room

@@ -140,7 +140,7 @@ class _Run:
         else:
             # bounds on an intercept cost more passes than they save
             test_set = Everything()
-        return decide(problem, test_set.bounds(problem.design), "always")
+        return decide(problem, test_set.row_bounds(problem.design), "always")
 
     def _standing(self, decisions: Decisions) -> Check:
         return Check(

@@ -122,7 +122,7 @@ class _Run(NewtonRun):
     def _decided_by(self, region: TestSet) -> Decisions:
         """The decisions, noted in the history."""
         problem, p = self.problem, self.problem.design.n_features
-        decisions = decide(problem, region.bounds(problem.design), "always")
+        decisions = decide(problem, region.row_bounds(problem.design), "always")
         self.history.append(
             Check(
                 passes=self._tally.rows / max(problem.design.n_samples, 1),

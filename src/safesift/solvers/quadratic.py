@@ -24,7 +24,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """½uᵀHu + bᵀu with H positive definite; the first p coordinates of u are penalised."""
+    """½uᵀHu + bᵀu with H positive definite; the first p coordinates of u are penalised.
+
+    H is in C order, and nobody else's: it is changed in between.
+    """
 
     H: Array
     b: Array
@@ -39,6 +42,16 @@ class Model:
     def minimum(self) -> Array:
         """The minimiser without a penalty."""
         return solve_positive(self.H, -self.b)
+
+    def ridge_minimum(self, weight: float) -> Array:
+        """The minimiser of `ridged(weight)`, without a copy of the matrix."""
+        diagonal = self.H.reshape(-1)[:: len(self.H) + 1]
+        before = diagonal.copy()
+        diagonal[: self.p] += weight
+        try:
+            return self.minimum()
+        finally:
+            diagonal[:] = before
 
 
 @singledispatch
@@ -60,7 +73,7 @@ def minimise(penalty: Penalty, model: Model, alpha: float, start: Array) -> Arra
 
 @minimise.register
 def _(penalty: L2, model: Model, alpha: float, start: Array) -> Array:
-    return model.ridged(alpha).minimum()
+    return model.ridge_minimum(alpha)
 
 
 @minimise.register

@@ -40,15 +40,18 @@ class Steps:
         self.n_iter, self.promised, self.exact = 0, math.inf, False
         self._damping = _LEAST_DAMPING
         self._scales = _curvature_scales(problem)
+        d = problem.design.n_columns
+        self._work = np.empty((d, d))
 
     def step(self, view: View) -> Generator[Array, Local, bool]:
         """One step: asks for points, moves the view; False where nothing lowers the objective."""
         problem, here = view.problem, view.here
         H = view.curvature()
         while self._damping <= _MOST_DAMPING:
-            damped = H + np.diag(self._damping * self._scales)
+            damped = self._damped(H)
             model = Model(damped, here.gradient - damped @ here.point, problem.design.n_features)
-            if not (np.abs(model.H) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
+            # no entry of a positive semidefinite matrix is larger than those of its diagonal
+            if not (np.diag(damped) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
                 return False
             found = minimise(problem.penalty, model, problem.alpha, here.point)
             if (yield from self._search(view, problem.feasible(found))):
@@ -56,6 +59,12 @@ class Steps:
                 return True
             self._damping *= 1e3
         return False
+
+    def _damped(self, H: Array) -> Array:
+        """H with the damping on its diagonal, always in the same place in memory."""
+        np.copyto(self._work, H)
+        self._work[np.diag_indices_from(H)] += self._damping * self._scales
+        return self._work
 
     def _search(self, view: View, found: Array) -> Generator[Array, Local, bool]:
         """Take the full step if it does what the model promises, else the best share of it."""

@@ -173,7 +173,7 @@ def decided_by(region: Region, problem: Problem, at: Evaluation) -> Found:
     """What a region proves of the rows."""
     test_set = region.build(problem, at)
     zero = test_set.zero_features(problem.design.n_features)
-    return Found(decide(problem, test_set.bounds(problem.design), "always"), zero, True)
+    return Found(decide(problem, test_set.row_bounds(problem.design), "always"), zero, True)
 
 
 def _best_between(problem: Problem, at: Evaluation, reached: Evaluation) -> Array:
