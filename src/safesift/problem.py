@@ -216,22 +216,16 @@ class Problem:
         """Value and subgradient at a point, in one pass over the rows."""
         return evaluate_together([(self, point)])[0]
 
-    def moved(self, at: Evaluation, before: Problem) -> Evaluation:
-        """An evaluation of the same problem at another level, without a pass over the rows.
-
-        Its value is as exact as a difference allows: good for a start, not for a certificate.
-        """
-        coef, _ = self.split(at.point)
-        value = at.value - _scaled(before.alpha, before.penalty.value(coef))
-        value += _scaled(self.alpha, self.penalty.value(coef))
-        return replace(
-            self._evaluation(at.point, at.pred, at.nu, at.loss_gradient, 0.0), value=value
-        )
-
     def reevaluate(self, at: Evaluation) -> Evaluation:
         """What another level of the same path knows of a point, for this one: no pass needed."""
-        losses = self.loss.value(at.pred, self.y)
-        return self._evaluation(at.point, at.pred, at.nu, losses, at.loss_gradient)
+
+        def part(rows: slice) -> tuple[float]:
+            losses = self.loss.take(rows).value(at.pred[rows], self.y[rows])
+            return (total(self.shares[rows], losses),)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            (mean_loss,) = sum_over_blocks(self.design.n_samples, part)
+            return self._evaluation(at.point, at.pred, at.nu, at.loss_gradient, mean_loss)
 
     def _evaluation(
         self, point: Array, pred: Array, nu: Array, loss_gradient: Array, mean_loss: float

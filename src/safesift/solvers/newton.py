@@ -46,8 +46,6 @@ class Memory:
 
     Attributes
     ----------
-    problem : Problem
-        The last one that was solved.
     at : Evaluation
         Its solution.
     gram : WeightedGram
@@ -55,7 +53,6 @@ class Memory:
         By how much predictions moved from the level before.
     """
 
-    problem: Problem
     at: Evaluation
     gram: WeightedGram
     movement: Array | None = None
@@ -179,7 +176,7 @@ class NewtonRun:
     def _smooth(self, start: Array | Memory | None) -> Run[None]:
         problem, movement = self.problem, None
         if isinstance(start, Memory) and problem.penalty.contains(problem.split(start.at.point)[0]):
-            first, gram = problem.moved(start.at, start.problem), start.gram
+            first, gram = problem.reevaluate(start.at), start.gram
             movement = start.movement
         else:
             start = start.at.point if isinstance(start, Memory) else start
@@ -210,7 +207,7 @@ class NewtonRun:
             self._measure(self.at)
         # how far a cold start was from the solution says nothing about the next level
         moved = np.abs(self.at.pred - first.pred) if isinstance(start, Memory) else None
-        self.memory = Memory(problem, self.at, gram, moved)
+        self.memory = Memory(self.at, gram, moved)
 
     def _step_on_all(self, steps: Steps, gram: WeightedGram) -> Run[bool]:
         """One step that reads every row."""
