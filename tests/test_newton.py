@@ -146,10 +146,10 @@ def test_units_do_not_matter(scale, penalty):
 
 def test_gram_matrices_are_updated_by_the_rows_that_changed(monkeypatch):
     problem = problem_of(n=2000, alpha=1e-4)
-    counts, gram = [], DenseDesign.gram
+    counts, gram_of = [], DenseDesign.gram_of
     monkeypatch.setattr(
-        DenseDesign, "gram",
-        lambda self, weights: counts.append(np.count_nonzero(weights)) or gram(self, weights),
+        DenseDesign, "gram_of",
+        lambda self, rows, weights: counts.append(len(rows)) or gram_of(self, rows, weights),
     )  # fmt: skip
     solution = newton(problem, tol=1e-10)
     assert solution.converged

@@ -47,24 +47,20 @@ class WeightedGram:
     def move(self, weights: Array) -> None:
         """Change the weights, reading the rows of changed weight only."""
         changed = np.flatnonzero(weights != self._weights)
-        n_carrying = np.count_nonzero(weights)
-        often = len(changed) > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS
-        if often and self._rest == 0:
+        often = len(changed) > _MANY_CHANGES * np.count_nonzero(weights)
+        if (often or self._n_sums > _MANY_SUMS) and self._rest == 0:
             self._reset()
-            self._add(self._design, weights)
-        else:
-            change = weights[changed] - self._weights[changed]
-            for sign in (1.0, -1.0):
-                part = sign * change > 0
-                if part.any():
-                    self._add(self._design.only(changed[part]), change[part], sign)
+            self._weights[:] = 0.0
+            changed = np.flatnonzero(weights)
+        change = weights[changed] - self._weights[changed]
+        for sign in (1.0, -1.0):
+            part = sign * change > 0
+            if part.any():
+                added = self._design.gram_of(changed[part], sign * change[part])
+                self.matrix += sign * added
+                self._spread_sq += np.diag(added)
+                self._n_sums += 1
         self._weights[changed] = weights[changed]
-
-    def _add(self, design: Design, weights: Array, sign: float = 1.0) -> None:
-        added = design.gram(sign * weights)
-        self.matrix += sign * added
-        self._spread_sq += np.diag(added)
-        self._n_sums += 1
 
     def among(self, design: Design, rows: NDArray) -> WeightedGram:
         """The same matrix, of which only some rows can change their weight.

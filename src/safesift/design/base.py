@@ -137,10 +137,10 @@ class Design(ABC):
         """
         out = np.zeros((self.n_columns, self.n_columns))
         p = self.n_features
-        used, design = weights != 0, self
-        if np.count_nonzero(used) < _WORTH_GATHERING * self.n_samples:
-            weights, design = weights[used], self.only(used)
-        for rows, block in design._read():
+        used = np.flatnonzero(weights)
+        if len(used) < _WORTH_GATHERING * self.n_samples:
+            return self.only(used).gram(weights[used])
+        for rows, block in self._read():
             w = weights[rows]
             out[:p, :p] += self._block_gram(block, w)
             if self.intercept:
@@ -149,6 +149,14 @@ class Design(ABC):
                 out[p, :p] += column
                 out[p, p] += w.sum()
         return out
+
+    def gram_of(self, rows: NDArray[np.intp], weights: Array) -> Array:
+        """The same over rows at increasing indices, with their weights."""
+        if len(rows) < _WORTH_GATHERING * self.n_samples:
+            return self.only(rows).gram(weights)
+        whole = np.zeros(self.n_samples)
+        whole[rows] = weights
+        return self.gram(whole)
 
     def gram_product(self, basis: Array, weights: Array) -> Array:
         """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""

@@ -31,21 +31,20 @@ Mask = NDArray[np.bool_]
 
 # damping of a step, relative to the mean curvature
 _LEAST_DAMPING, _MOST_DAMPING = 1e-13, 1e-2
-# an expansion may use curvature that is off by this share: steps then converge linearly, fast
-_STALE = 0.02
 _MOST_STEPS = 50
 
 
 def local_model(
-    problem: Problem, at: Evaluation, gram: WorkingGram, features: Mask, exact: Mask
+    problem: Problem, at: Evaluation, gram: WorkingGram, features: Mask, exact: Mask, stale: float
 ) -> LocalModel:
     """The model around an evaluation in some features, with the rows of a mask as they are.
 
-    The Gram matrix is moved to the features and to the curvature at the point.
+    The Gram matrix is moved to the features and to the curvature at the point, except for rows
+    whose curvature is off by no more than the share `stale`: steps then converge linearly, fast.
     """
     weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-    stale = np.abs(weights - gram.weights) <= _STALE * weights
-    weights = np.where(stale, gram.weights, weights)
+    close = np.abs(weights - gram.weights) <= stale * weights
+    weights = np.where(close, gram.weights, weights)
     gram.select(features)
     gram.move(weights)
     Q, columns = gram.matrix, gram.columns

@@ -30,6 +30,8 @@ _NEAR = 0.9
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
+# far from the end, curvature that is off by this share serves
+_STALE = 0.1
 # the model is solved to this share of the gap aimed at
 _INNER = 1e-4
 
@@ -70,7 +72,9 @@ class SparseTrack(Track):
     def propose(self, level: Level) -> Array:
         at = level.at
         features, exact = self._working_set(level), self._exact_rows(level)
-        model = local_model(level.problem, at, self._gram, features, exact)
+        # the closer to the end, the more exact the curvature
+        stale = _STALE * math.sqrt(min(level.gap / level.reference, 1.0))
+        model = local_model(level.problem, at, self._gram, features, exact, stale)
         point = at.point.copy()
         point[self._gram.columns] = model.minimiser(_INNER * level.target)
         return point

@@ -10,16 +10,16 @@ from scipy import sparse
 
 from safesift.design.base import Design
 from safesift.design.columns import some_columns
-from safesift.numerics import EPS
+from safesift.gram import WeightedGram
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# beyond this share of changed rows, or after so many updates, a fresh sum costs less or rounds less
-_MANY_CHANGES, _MANY_SUMS = 0.5, 40
+# after so many updates a fresh sum rounds less
+_MANY_SUMS = 40
 
 
-class WorkingGram:
+class WorkingGram(WeightedGram):
     """Σ weights_i a_i a_iᵀ in the columns of a mask, the intercept's always among them.
 
     Columns that leave cost nothing, columns that come cost one product with the others, and
@@ -39,28 +39,26 @@ class WorkingGram:
 
     def __init__(self, design: Design) -> None:
         self._whole = design
-        self._choose(np.zeros(design.n_features, dtype=bool))
+        nothing = np.zeros(design.n_features, dtype=bool)
+        super().__init__(some_columns(design, nothing))
+        self._choose(nothing)
 
     def _choose(self, features: Mask) -> None:
         self.features, self.columns = features, self._with_ones(features)
-        self.design = some_columns(self._whole, features)
+        self._design = some_columns(self._whole, features)
+        self._weights = np.zeros(self._whole.n_samples)
         self._reset()
 
-    def _reset(self) -> None:
-        d = self.design.n_columns
-        self.matrix, self._spread_sq, self._n_sums = np.zeros((d, d)), np.zeros(d), 0
-        self.weights = np.zeros(self.design.n_samples)
+    @property
+    def design(self) -> Design:
+        return self._design
+
+    @property
+    def weights(self) -> Array:
+        return self._weights
 
     def _with_ones(self, features: Mask) -> Mask:
         return np.append(features, [True] * self._whole.intercept).astype(bool)
-
-    @property
-    def spread(self) -> Array:
-        return np.sqrt(self._spread_sq)
-
-    @property
-    def error(self) -> float:
-        return self.design.sum_error + (16 + 4 * self._n_sums) * EPS
 
     def select(self, features: Mask) -> None:
         """Change the columns."""
@@ -73,7 +71,7 @@ class WorkingGram:
         if 2 * np.count_nonzero(stays) < len(stays) or before[2] > _MANY_SUMS:
             return
         matrix, spread_sq, n_sums = before
-        self.weights = weights
+        self._weights = weights
         self.matrix[np.ix_(stays, stays)] = matrix[np.ix_(kept, kept)]
         self._spread_sq[stays] = spread_sq[kept]
         if not stays.all():
@@ -95,22 +93,6 @@ class WorkingGram:
             if self.design.intercept:
                 out[:, p] += np.asarray(part.sum(axis=0)).ravel()
         return out
-
-    def move(self, weights: Array) -> None:
-        """Change the weights, reading the rows of changed weight only."""
-        change = weights - self.weights
-        n_changed, n_carrying = np.count_nonzero(change), np.count_nonzero(weights)
-        if n_changed > _MANY_CHANGES * n_carrying or self._n_sums > _MANY_SUMS:
-            self._reset()
-            change = weights
-        for sign in (1.0, -1.0):
-            part = np.maximum(sign * change, 0.0)
-            if part.any():
-                added = self.design.gram(part)
-                self.matrix += sign * added
-                self._spread_sq += np.diag(added)
-                self._n_sums += 1
-        self.weights = weights.copy()
 
 
 def _scaled(block: Any, weights: Array) -> Any:
