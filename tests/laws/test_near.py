@@ -1,0 +1,164 @@
+"""What solvers decide at their end holds: on problems whose optimum was planted, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safesift.gram import WeightedGram
+from safesift.regions import energy, near
+from safesift.regions.base import Region
+from safesift.screening import decide
+from safesift.solvers import deciding
+from safesift.solvers.working_gram import WorkingGram
+from tests.laws import planted, planted_laws
+from tests.laws.strategies import examples
+
+seeds = st.integers(0, 2**32 - 1)
+settings_drawn = st.tuples(
+    seeds,
+    st.sampled_from(planted.CURVED),
+    st.sampled_from(planted.PENALTIES),
+    st.sampled_from(planted.FAMILIES),
+    st.booleans(),
+)
+
+
+@dataclass(frozen=True)
+class NearOptimum(Region):
+    """`regions.near.near_optimum` with a Gram matrix of its own."""
+
+    def build(self, problem, at):
+        gap = problem.gap(at)
+        return near.near_optimum(problem, at, gap, WeightedGram(problem.design))
+
+
+def law_decided_by_gap(
+    seed: int, loss: str, penalty: str, family: str, intercept: bool, by_ball: bool
+) -> None:
+    """Decisions from the gap alone, and features it leaves out, agree with a planted optimum."""
+    found_at = planted.plant(seed, loss, penalty, family, intercept)
+    problem = found_at.problem
+    at = problem.evaluate(planted.rough_center(found_at, seed))
+    gap = problem.gap(at)
+    if by_ball:
+        found = deciding.decide_by_ball(problem, at, gap)
+    else:
+        columns_sq = problem.design.columns_sq(problem.shares)
+        found = deciding.decide_by_gap(problem, at, gap, WorkingGram(problem.design), columns_sq)
+    t, room = found_at.predictions, found_at.room * (1.0 + np.abs(found_at.predictions))
+    decided = ~found.decisions.undecided
+    assert (t + room > found.decisions.lower)[decided].all()
+    assert (t - room < found.decisions.upper)[decided].all()
+    coef, _ = problem.split(found_at.optimum)
+    assert not (found.zero & (coef != 0)).any()
+
+
+@examples(10)
+@given(setting=settings_drawn)
+def test_the_ball_near_an_optimum_contains_it(setting):
+    planted_laws.law_planted_optimum(*setting, region=NearOptimum())
+
+
+@examples(10)
+@given(setting=settings_drawn, by_ball=st.booleans())
+def test_what_the_gap_decides_holds(setting, by_ball):
+    law_decided_by_gap(*setting, by_ball=by_ball)
+
+
+@examples(5)
+@given(setting=settings_drawn)
+def test_bounds_by_blocks_are_the_bounds(setting):
+    found_at = planted.plant(*setting)
+    problem = found_at.problem
+    at = problem.evaluate(found_at.optimum)
+    region = NearOptimum().build(problem, at)
+    whole, part = region.bounds(problem.design), region.row_bounds(problem.design)
+    rows = slice(0, problem.design.n_samples)
+    np.testing.assert_allclose(part.take(rows).lower, whole.lower, rtol=1e-12)
+    np.testing.assert_array_equal(
+        decide(problem, part, "always").which, decide(problem, whole, "always").which
+    )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("penalty", ["l2", "elastic_net", "l1"])
+def test_decides_at_an_optimum(penalty, intercept):
+    shares = []
+    for seed in range(20):
+        found_at = planted.plant(seed, "squared_hinge", penalty, "plain", intercept)
+        problem = found_at.problem
+        at = problem.evaluate(found_at.optimum)
+        bounds = NearOptimum().build(problem, at).bounds(problem.design)
+        shares.append(float((~decide(problem, bounds, "always").undecided).mean()))
+    assert np.mean(shares) > 0.5, np.mean(shares)
+
+
+# --- the laws can fail ------------------------------------------------------------------------
+
+
+def drawn(n, penalties=("l2", "l1", "elastic_net"), intercepts=(False, True)):
+    for seed in range(n):
+        yield (
+            seed,
+            ("squared_hinge", "safe_logistic", "huber")[seed % 3],
+            penalties[seed % len(penalties)],
+            planted.FAMILIES[seed % len(planted.FAMILIES)],
+            intercepts[seed % len(intercepts)],
+        )
+
+
+def broken(law, settings, **arguments) -> bool:
+    for setting in settings:
+        try:
+            law(*setting, **arguments)
+        except AssertionError:
+            return True
+    return False
+
+
+def check_mutation(law, settings, mutate, **arguments) -> None:
+    settings = list(settings)
+    assert not broken(law, settings, **arguments)
+    mutate()
+    assert broken(law, settings, **arguments)
+
+
+def test_mutation_curvature_taken_for_granted(monkeypatch):
+    """Rows that may leave their piece carry curvature all the same."""
+    check_mutation(
+        planted_laws.law_planted_optimum,
+        # few centres are far enough from the optimum for it to matter, and near enough to decide
+        [(seed, "squared_hinge", "l1", "plain", False) for seed in range(1500, 1520)],
+        lambda: monkeypatch.setattr(
+            near, "_failing", lambda center, weights, radius: np.zeros(len(weights), dtype=bool)
+        ),
+        region=NearOptimum(),
+    )
+
+
+def test_mutation_more_curvature_than_there_is(monkeypatch):
+    right = near._least_curvature
+    check_mutation(
+        planted_laws.law_planted_optimum,
+        drawn(400),
+        lambda: monkeypatch.setattr(near, "_least_curvature", lambda *a: 50.0 * right(*a)),
+        region=NearOptimum(),
+    )
+
+
+def test_mutation_half_the_gap(monkeypatch):
+    """Slopes known better than the gap allows."""
+    right = energy.proved_curvature
+    check_mutation(
+        law_decided_by_gap,
+        drawn(600),
+        lambda: monkeypatch.setattr(
+            deciding, "proved_curvature", lambda p, at, gap: right(p, at, 0.02 * gap)
+        ),
+        by_ball=True,
+    )
