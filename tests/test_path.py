@@ -1,0 +1,192 @@
+"""Paths: every point certified, whatever the order, the storage and the screening."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+import safesift as ss
+from safesift.design.tally import counting
+from safesift.regions import Curvature
+from safesift.solvers.gram_path import newton_path
+from safesift.solvers.records import Settings
+from safesift.validation import make_problem
+from tests.laws.reference import optimum
+
+ALPHAS = np.geomspace(1e-1, 1e-4, 6)
+
+
+def samples(n=600, p=8, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p))
+    score = X[:, 0] - 0.5 * X[:, 1] + 0.7 * rng.normal(size=n) + 0.3
+    return X, np.where(score > 0, 1.0, -1.0)
+
+
+def problem_at(X, y, alpha, **model):
+    return make_problem(X, y, alpha=alpha, **{"loss": "squared_hinge", "penalty": "l2", **model})
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("penalty", ["l2", "l1", "elastic_net"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic"])
+def test_every_point_is_optimal(loss, penalty, fit_intercept):
+    X, y = samples(150, 5)
+    path = ss.safe_path(
+        X, y, alphas=ALPHAS[1:4], loss=loss, penalty=penalty, fit_intercept=fit_intercept, tol=1e-8
+    )
+    for alpha, coef, intercept, gap in zip(
+        path.alphas, path.coefs, path.intercepts, path.dual_gaps, strict=True
+    ):
+        problem = problem_at(
+            X, y, alpha, loss=loss, penalty=penalty, fit_intercept=fit_intercept
+        ).problem
+        value = problem.primal(problem.join(coef, float(intercept)))
+        assert gap <= 1e-8 * problem.constant_value
+        assert value - optimum(problem).value <= gap + 1e-7
+
+
+def test_screening_does_not_change_the_model():
+    X, y = samples()
+    paths = [
+        ss.safe_path(X, y, alphas=ALPHAS, fit_intercept=True, tol=1e-10, screening=screening)
+        for screening in ("auto", None, "curvature", Curvature(rank=3))
+    ]
+    for path in paths[1:]:
+        np.testing.assert_allclose(path.coefs, paths[0].coefs, atol=1e-8)
+        np.testing.assert_allclose(path.intercepts, paths[0].intercepts, atol=1e-8)
+        np.testing.assert_array_equal(path.n_kept[path.n_undecided == 0],
+                                      paths[0].n_kept[path.n_undecided == 0])  # fmt: skip
+
+
+@pytest.mark.parametrize("store", [sparse.csr_array, np.asfortranarray, np.float32, "frame"])
+def test_storage(store):
+    X, y = samples()
+    X = X.astype(np.float32).astype(np.float64)
+    if store == "frame":
+        import pandas as pd
+
+        stored = pd.DataFrame(X)
+    else:
+        stored = X.astype(np.float32) if store is np.float32 else store(X)
+    expected = ss.safe_path(X, y, alphas=ALPHAS[:3], tol=1e-10)
+    found = ss.safe_path(stored, y, alphas=ALPHAS[:3], tol=1e-10)
+    np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-9)
+
+
+def test_weights_are_repetitions():
+    X, y = samples(200)
+    weights = np.random.default_rng(1).integers(0, 4, 200)
+    weighted = ss.safe_path(X, y, alphas=ALPHAS, sample_weight=weights, tol=1e-10)
+    repeated = ss.safe_path(X.repeat(weights, 0), y.repeat(weights), alphas=ALPHAS, tol=1e-10)
+    np.testing.assert_allclose(weighted.coefs, repeated.coefs, atol=1e-9)
+
+
+def test_alphas_fall_and_radii_grow():
+    X, y = samples()
+    path = ss.safe_path(X, y, alphas=[1e-3, 1e-1, 1e-2])
+    np.testing.assert_array_equal(path.alphas, [1e-1, 1e-2, 1e-3])
+    for ball, order in (("l1_ball", 1), ("l2_ball", 2)):
+        path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1])
+        norms = np.linalg.norm(path.coefs, ord=order, axis=1)
+        np.testing.assert_allclose(norms, [0.1, 0.2], rtol=1e-6)
+
+
+def test_default_grid_begins_with_the_constant_model():
+    X, y = samples()
+    path = ss.safe_path(X, y, penalty="l1", n_alphas=4, fit_intercept=True)
+    assert len(path.alphas) == 4
+    assert not path.coefs[0].any() and path.coefs[1].any()
+    assert path.alphas[-1] == pytest.approx(1e-4 * path.alphas[0])
+
+
+def test_elastic_net_by_its_ratio():
+    X, y = samples()
+    named = ss.safe_path(X, y, penalty="elastic_net", l1_ratio=0.3, alphas=ALPHAS[:2])
+    built = ss.safe_path(X, y, penalty=ss.penalties.ElasticNet(0.3), alphas=ALPHAS[:2])
+    np.testing.assert_array_equal(named.coefs, built.coefs)
+    with pytest.raises(ValueError, match="goes with penalty='elastic_net' only"):
+        ss.safe_path(X, y, l1_ratio=0.3)
+
+
+def test_later_points_cost_about_a_pass():
+    """Each further alpha reads the rows near their kinks, and all rows once."""
+    X, y = samples(20000, 10)
+    alphas = np.geomspace(1e-2, 1e-3, 20)
+    screened = ss.safe_path(X, y, alphas=alphas)
+    everything = ss.safe_path(X, y, alphas=alphas, screening=None)
+    assert screened.passes[5:].max() < 1.5
+    assert screened.passes[5:].sum() < 0.8 * everything.passes[5:].sum()
+    assert (screened.n_undecided == 0).all() and (screened.relative_gaps < 1e-9).all()
+
+
+def test_wrong_guesses_are_found_out(monkeypatch):
+    """With no row in doubt at all, the pass over all rows brings back those that moved."""
+    from safesift.solvers import doubt
+
+    X, y = samples(2000)
+    expected = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
+    monkeypatch.setattr(doubt, "_FURTHER", 0.0)
+    monkeypatch.setattr(doubt, "_MEAN_SHARE", 0.0)
+    found = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
+    assert (found.relative_gaps <= 1e-10).all()
+    np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-5)
+
+
+def test_problems_together_are_the_problems_alone():
+    """Folds and classes share passes, not results."""
+    X, y = samples(3000)
+    rng = np.random.default_rng(0)
+    design = problem_at(X, y, 1.0).problem
+    from dataclasses import replace
+
+    folds = []
+    for _ in range(3):
+        weights = (rng.random(3000) < 0.7).astype(float)
+        folds.append(replace(design, weights=weights, divisor=float(weights.sum())))
+    levels = [[fold.at_level(alpha) for fold in folds] for alpha in ALPHAS]
+    with counting() as shared:
+        together = [[fit.coef for fit in fits] for fits in newton_path(levels, Settings())]
+    with counting() as separate:
+        alone = [
+            [fit.coef for (fit,) in newton_path([[row[k]] for row in levels], Settings())]
+            for k in range(3)
+        ]
+    np.testing.assert_allclose(together, np.swapaxes(alone, 0, 1), atol=1e-8)
+    assert shared.rows < 0.7 * separate.rows
+
+
+def test_not_converged():
+    X, y = samples()
+    with pytest.warns(ConvergenceWarning, match="safe_path did not converge for 1 of 1 alphas"):
+        path = ss.safe_path(X, y, alphas=[1e-3], max_iter=1, tol=1e-12)
+    assert path.relative_gaps[0] > 1e-12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"alphas": []}, "alphas must be"),
+        ({"alphas": [0.0, 1.0]}, "alphas must be"),
+        ({"tol": 0}, "tol must be positive"),
+        ({"max_iter": 0}, "max_iter must be a positive integer"),
+        ({"screening": "gap_bal"}, "screening"),
+        ({"n_alphas": 0}, "n_alphas must be"),
+    ],
+)
+def test_wrong_arguments(arguments, message):
+    X, y = samples(20)
+    with pytest.raises(ValueError, match=message):
+        ss.safe_path(X, y, **arguments)
+
+
+def test_picture():
+    import matplotlib
+
+    matplotlib.use("agg")
+    X, y = samples(100)
+    axes = ss.safe_path(X, y, alphas=ALPHAS).plot()
+    assert axes.get_xlabel() == "alpha"
+    assert len(axes.lines) == X.shape[1]
