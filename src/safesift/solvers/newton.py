@@ -185,23 +185,25 @@ class NewtonRun:
         self.at, self.gram = first, gram
         if not isinstance(start, Memory):
             self._measure(first)
-        steps = Steps(problem)
+        steps, stuck = Steps(problem), False
         while not self._ended:
             gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
-            before = self.at
-            rows = self._doubt.rows(problem, before, movement)
+            before, gap = self.at, self.gap
+            rows = None if stuck else self._doubt.rows(problem, before, movement)
             if rows is None or len(rows) > _FEW * problem.design.n_samples:
-                progressed = yield from self._step_on_all(steps, gram)
+                stuck = True  # unless that was progress
+                yield from self._step_on_all(steps, gram)
             else:
-                progressed = yield from self._steps_on(rows, steps, gram)
+                yield from self._steps_on(rows, steps, gram)
             self._n_iter = steps.n_iter
             progress.report("solver", min(self._n_iter, self.max_iter), self.max_iter)
-            if not progressed:
-                if movement is None:
-                    break
-                movement = None  # the guess did harm: all rows next time
-                continue
-            movement = np.abs(self.at.pred - before.pred)
+            # at the end of the arithmetic the value stands still; the gap may still fall
+            if self._fell(before) or self.gap < 0.9 * gap:
+                stuck, movement = False, np.abs(self.at.pred - before.pred)
+            elif stuck:
+                break
+            else:
+                stuck = True  # the guess did harm: all rows next time
         if self.dual is None:
             self.at = yield Query(problem, self.at.point)
             self._measure(self.at)
@@ -209,29 +211,31 @@ class NewtonRun:
         moved = np.abs(self.at.pred - first.pred) if isinstance(start, Memory) else None
         self.memory = Memory(self.at, gram, moved)
 
-    def _step_on_all(self, steps: Steps, gram: WeightedGram) -> Run[bool]:
+    def _step_on_all(self, steps: Steps, gram: WeightedGram) -> Run[None]:
         """One step that reads every row."""
-        found = yield from step_on_all(self.problem, self.at, steps, gram)
-        progressed = found is not None
-        if progressed:
+        before = self.at
+        found = yield from step_on_all(self.problem, before, steps, gram)
+        if found is not None:
             self.at = found
         # where the model still promises more than the target, the gap is larger still
-        if not progressed or steps.promised <= 0.5 * self.target or steps.n_iter % _MOST_STEPS == 0:
+        ends = steps.promised <= 0.5 * self.target or not self._fell(before)
+        if ends or steps.n_iter % _MOST_STEPS == 0:
             self._measure(self.at)
-        return progressed
 
-    def _steps_on(self, rows: NDArray, steps: Steps, gram: WeightedGram) -> Run[bool]:
+    def _fell(self, before: Evaluation) -> bool:
+        """Whether the objective is below what it was, by more than its rounding."""
+        return self.at.value < before.value - 8 * EPS * abs(before.value)
+
+    def _steps_on(self, rows: NDArray, steps: Steps, gram: WeightedGram) -> Run[None]:
         """Steps that read some rows, and a pass over all of them to see what came of it."""
         view = SomeRows(self.problem, self.at, gram, rows)
         most = min(self.max_iter - steps.n_iter, _MOST_STEPS)
         steps.settle(view, _SHARPER * self.target, most)
         gram.adopt(view.gram, rows)
         found = yield Query(self.problem, view.here.point)
-        progressed = found.value <= self.at.value
-        if progressed:
+        if found.value <= self.at.value:
             self.at = found
         self._measure(found)
-        return progressed
 
     # --- losses with kinks ------------------------------------------------------------------
 
