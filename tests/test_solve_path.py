@@ -133,7 +133,7 @@ def test_problems_that_share_rows_do_not_disturb_each_other(recipe, screening):
     ]
     levels = [[level(member, factor) for member in together] for factor in (1.0, 4.0)]
     settings = settings_for(recipe, screening)
-    found = solve_path(levels, settings)
+    found = list(solve_path(levels, settings))
     for k in range(len(together)):
         alone = solve_path([[members[k]] for members in levels], settings)
         for fits, (single,) in zip(found, alone, strict=True):
