@@ -11,7 +11,7 @@ import os
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file
@@ -133,6 +133,10 @@ def _cells(text):
     end=st.sampled_from(["\n", "\r\n", "\r"]),
 )
 def test_csv_any_text_keeps_its_row(tmp_path_factory, rows, quoting, end):
+    # the writer quotes only the line ends it writes itself: such a file is ambiguous
+    assume(
+        quoting == csv.QUOTE_ALL or not any(set("\n\r") & set(text) - set(end) for _, text in rows)
+    )
     path = tmp_path_factory.mktemp("csv") / "d.csv"
     with open(path, "w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, quoting=quoting, lineterminator=end)

@@ -638,6 +638,9 @@ def test_shifting_the_targets_changes_no_relative_gap(loss, shift, data):
     eighth_targets = np.round(problem.y * 8) / 8
     problem = replace(problem, y=eighth_targets)
     assume(np.ptp(problem.loss.anchors(problem.y)) >= 1)
+    # next to a large target, a prediction may be rounded onto a kink
+    entries = np.abs(sparse.csr_array(problem.design.data).data)
+    assume(not ((entries > 0) & (entries < 1e-6)).any())
     shifted = replace(problem, y=problem.y + shift)
     point = data.draw(points(problem, eighths))
     moved = point + np.append(np.zeros(len(point) - 1), shift)
