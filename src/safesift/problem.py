@@ -429,6 +429,13 @@ class Problem:
 
     # --- reduction --------------------------------------------------------------------------
 
+    def reweighted(self, weights: Array) -> Problem:
+        """The same samples with other weights, and their sum as the divisor."""
+        moved = replace(self, weights=weights, divisor=float(weights.sum()))
+        for name in ("pieces", "centers"):
+            moved.__dict__[name] = getattr(self, name)
+        return moved
+
     def at_level(self, alpha: float, penalty: Penalty | None = None) -> Problem:
         """The same samples with another alpha, or another radius of the constraint."""
         moved = replace(self, alpha=alpha, penalty=self.penalty if penalty is None else penalty)

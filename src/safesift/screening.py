@@ -56,6 +56,13 @@ class Decisions:
     pieces: tuple[Piece, ...]
     which: NDArray[np.int8]
 
+    @classmethod
+    def nothing(cls, problem: Problem) -> Decisions:
+        """No sample is decided but those without weight."""
+        dropped = problem.weights == 0
+        which = np.where(dropped, 0, -1).astype(np.int8)
+        return cls(dropped, np.zeros_like(dropped), (Piece(-np.inf, np.inf),), which)
+
     @property
     def undecided(self) -> Mask:
         """Rows still needed one by one."""

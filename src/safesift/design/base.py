@@ -123,7 +123,8 @@ class Design(ABC):
 
         x may be a vector, or a matrix with few columns.
         """
-        pred = np.empty((self.n_samples, *x.shape[1:]))
+        # each column of predictions in one piece, as whoever asks for several uses them
+        pred = np.empty((self.n_samples, *x.shape[1:]), order="F")
         gradient = np.zeros((self.n_columns, *x.shape[1:]))
         for rows, block in self._read():
             pred[rows] = self._block_dot(block, x)

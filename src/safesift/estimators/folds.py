@@ -79,6 +79,8 @@ class CrossValidated(LinearModel):
         levels = list(zip(*(along(problem, alphas) for problem in problems), strict=True))
         scores, means = np.empty((len(folds), len(alphas))), np.full(len(alphas), -np.inf)
         best, short = 0, []
+        # of a fold nothing is needed but its predictions
+        settings = replace(settings, decided=tuple(range(len(full))))
         for i, fits in enumerate(self._solve(levels, settings)):
             short += missed(fits)
             of_folds = _in_groups(fits[len(full) :], len(full))
@@ -188,8 +190,7 @@ class CrossValidated(LinearModel):
 def _on_fold(problem: Problem, fold: Fold) -> Problem:
     """The same samples, with those weights only that a fold trains on."""
     counts = np.bincount(fold.train, minlength=len(problem.weights))
-    weights = problem.weights * counts
-    return replace(problem, weights=weights, divisor=float(weights.sum()))
+    return problem.reweighted(problem.weights * counts)
 
 
 def _in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:

@@ -36,7 +36,7 @@ def newton_path(
 ) -> Iterator[list[Fit]]:
     """`solve_path` for problems with few features: see there."""
     check_columns(levels[0][0])
-    tracks = [_Track(problem, settings) for problem in levels[0]]
+    tracks = [_Track(problem, settings, settings.decides(k)) for k, problem in enumerate(levels[0])]
     for track, start in zip(tracks, starts or [], strict=False):
         track.start = start
     for problems in levels:
@@ -55,8 +55,8 @@ class _Track:
 
     start: Array | Memory | None = None
 
-    def __init__(self, problem: Problem, settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, problem: Problem, settings: Settings, decides: bool) -> None:
+        self._settings, self._decides = settings, decides
         self._reference = reference_value(problem)
         self._doubt = _doubt(problem, settings)
 
@@ -65,7 +65,7 @@ class _Track:
         if self.start is None:
             self.start = rough_start(problem, self._reference, settings)
         run = _Run(problem, self._reference, settings.tol, settings.max_iter, self._doubt)
-        run.begin(tally, settings)
+        run.begin(tally, settings, self._decides)
         solution = yield from run.solve(self.start)
         self.start = run.memory or solution.at.point
         decisions = run.conclude()
@@ -103,35 +103,40 @@ def _doubt(problem: Problem, settings: Settings) -> Doubt:
 class _Run(NewtonRun):
     """A run that keeps a history."""
 
-    def begin(self, tally: Tally, settings: Settings) -> None:
+    def begin(self, tally: Tally, settings: Settings, decides: bool) -> None:
         self.history: list[Check] = []
+        self._decides = decides
         self._tally, self._settings, self._began = tally, settings, time.perf_counter()
 
     def check(self) -> None:
-        region = quick_region(self.problem, self.at, self.gap, self.gram, self._settings)
-        self._decisions = self._decided_by(region)
+        if not self._decides:
+            self._note(Decisions.nothing(self.problem), self.problem.design.n_features)
+            return
+        self._decide_by(quick_region(self.problem, self.at, self.gap, self.gram, self._settings))
 
     def conclude(self) -> Decisions:
         """What became of every row, at the solution."""
-        if worth_more(self._decisions, self._settings):
-            region = thorough_region(self.problem, self.at, self._settings)
+        if self._decides and worth_more(self._decisions, self._settings):
             self.history.pop()
-            self._decisions = self._decided_by(region)
+            self._decide_by(thorough_region(self.problem, self.at, self._settings))
         return self._decisions
 
-    def _decided_by(self, region: TestSet) -> Decisions:
-        """The decisions, noted in the history."""
+    def _decide_by(self, region: TestSet) -> None:
         problem, p = self.problem, self.problem.design.n_features
         decisions = decide(problem, region.row_bounds(problem.design), "always")
+        self._note(decisions, p - int(region.zero_features(p).sum()))
+
+    def _note(self, decisions: Decisions, n_features: int) -> None:
+        """Remember the decisions, and how things stand in the history."""
+        self._decisions = decisions
         self.history.append(
             Check(
-                passes=self._tally.rows / max(problem.design.n_samples, 1),
+                passes=self._tally.rows / max(self.problem.design.n_samples, 1),
                 seconds=time.perf_counter() - self._began,
                 gap=self.gap,
                 relative_gap=self.gap / self.reference,
                 n_kept=int((~decisions.dropped).sum()),
                 n_undecided=int(decisions.undecided.sum()),
-                n_features=p - int(region.zero_features(p).sum()),
+                n_features=n_features,
             )
         )
-        return decisions

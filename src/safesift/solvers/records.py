@@ -33,12 +33,20 @@ class Settings:
         it decides them; None: every step reads every row.
     seed : int
         For the solvers that draw random numbers.
+    decided : tuple of int, optional
+        The problems of a level for which it is to be told what became of their rows, all by
+        default. A fold of a cross-validation needs no more than its solution.
     """
 
     tol: float = 1e-6
     max_iter: int = 1000
     screening: Literal["auto"] | Region | None = "auto"
     seed: int = 0
+    decided: tuple[int, ...] | None = None
+
+    def decides(self, k: int) -> bool:
+        """Whether rows are decided for the k-th problem of a level."""
+        return self.decided is None or k in self.decided
 
 
 @dataclass(frozen=True, eq=False)
