@@ -28,11 +28,13 @@ _MAX_PASSES = 300
 _ROUGH, _ROUGH_STEPS = 1e-5, 30
 # from so many columns on, steps on single rows cost less than the Gram matrix and its factors
 _WIDE_SPARSE, _WIDE_DENSE = 2000, 5000
+# the same for sparse rows and paths shorter than that
+_WIDE_SPARSE_ALONE, _LONG_PATH = 500, 4
 
 
-def best_solver(problem: Problem) -> PathSolver:
-    """The solver for a problem, by its loss, its penalty and its shape."""
-    if prefers_dual_descent(problem):
+def best_solver(problem: Problem, n_levels: int = 1) -> PathSolver:
+    """The solver for a problem, by its loss, its penalty, its shape and the length of its path."""
+    if prefers_dual_descent(problem, n_levels):
         from safesift.solvers.dual_descent import dual_descent
 
         return dual_descent
@@ -54,19 +56,23 @@ def best_solver(problem: Problem) -> PathSolver:
     return newton_path
 
 
-def prefers_dual_descent(problem: Problem) -> bool:
+def prefers_dual_descent(problem: Problem, n_levels: int = 1) -> bool:
     """Whether dual coordinate descent is the solver for a problem.
 
     It needs an l2 penalty and a loss with closed-form dual steps. Losses with kinks have no better
     solver; with smooth ones it beats Newton's method on the Gram matrix where there are many
-    columns.
+    columns, the more so where the matrix serves for few levels.
     """
     design = problem.design
     if not isinstance(problem.penalty, L2) or problem.folded is not None:
         return False
     if not isinstance(design, DenseDesign | SparseDesign):
         return False
-    wide = _WIDE_SPARSE if isinstance(design, SparseDesign) else _WIDE_DENSE
+    wide = _WIDE_DENSE
+    if isinstance(design, SparseDesign):
+        # an intercept costs dual steps much, and Newton steps nothing
+        alone = n_levels < _LONG_PATH and not design.intercept
+        wide = _WIDE_SPARSE_ALONE if alone else _WIDE_SPARSE
     if math.isfinite(problem.loss.smoothness) and design.n_columns <= wide:
         return False
     return dual_form(problem.loss, problem.y) is not None

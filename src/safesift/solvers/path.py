@@ -36,4 +36,4 @@ def solve_path(
         Of one level after another, a fit for each problem. What a level leaves behind for the next
         is not kept, so that the memory does not grow with the number of levels.
     """
-    yield from best_solver(levels[0][0])(levels, settings, starts)
+    yield from best_solver(levels[0][0], len(levels))(levels, settings, starts)
