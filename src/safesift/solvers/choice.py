@@ -26,10 +26,9 @@ PathSolver = Callable[
 _LARGEST_GRAM = 1000
 _MAX_PASSES = 300
 _ROUGH, _ROUGH_STEPS = 1e-5, 30
-# from so many columns on, steps on single rows cost less than the Gram matrix and its factors
-_WIDE_SPARSE, _WIDE_DENSE = 2000, 5000
-# the same for sparse rows and paths shorter than that
-_WIDE_SPARSE_ALONE, _LONG_PATH = 500, 4
+# from so many columns on, steps on single rows cost less than the Gram matrix and its factors, and
+# from so many on for fewer levels than that: measured on 10 000 and 40 000 rows
+_WIDE, _WIDE_ALONE, _LONG_PATH = 1500, 500, 4
 
 
 def best_solver(problem: Problem, n_levels: int = 1) -> PathSolver:
@@ -68,11 +67,9 @@ def prefers_dual_descent(problem: Problem, n_levels: int = 1) -> bool:
         return False
     if not isinstance(design, DenseDesign | SparseDesign):
         return False
-    wide = _WIDE_DENSE
-    if isinstance(design, SparseDesign):
-        # an intercept costs dual steps much, and Newton steps nothing
-        alone = n_levels < _LONG_PATH and not design.intercept
-        wide = _WIDE_SPARSE_ALONE if alone else _WIDE_SPARSE
+    # an intercept costs dual steps much, and Newton steps nothing
+    alone = n_levels < _LONG_PATH and not design.intercept
+    wide = _WIDE_ALONE if alone else _WIDE
     if math.isfinite(problem.loss.smoothness) and design.n_columns <= wide:
         return False
     return dual_form(problem.loss, problem.y) is not None

@@ -36,6 +36,8 @@ LARGEST = 5000
 _SHRINK, _MOST_STEPS = 0.2, 25
 # leaving rows out pays where at most this share of them is read
 _FEW = 0.6
+# steps go on to this share of the gap that is asked for, as long as they get anywhere
+_POLISH = 1e-3
 # the model of a view of few rows is minimised this much more exactly than the gap demands
 _SHARPER = 1e-4
 
@@ -186,7 +188,8 @@ class NewtonRun:
         if not isinstance(start, Memory):
             self._measure(first)
         steps, stuck = Steps(problem), False
-        while not self._ended:
+        # steps converge quadratically: one more makes the solution exact, and its rows decided
+        while self.gap > _POLISH * self.target and self._n_iter < self.max_iter:
             gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
             before, gap = self.at, self.gap
             rows = None if stuck else self._doubt.rows(problem, before, movement)
