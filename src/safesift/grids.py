@@ -7,7 +7,6 @@ less regularisation: alphas fall, radii grow.
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from safesift.numerics import norm
 from safesift.parameters import require_positive
 from safesift.penalties import L1Ball
 from safesift.problem import Problem
+from safesift.validation import check_count
 
 Array = NDArray[np.float64]
 
@@ -52,12 +52,11 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, ratio: float = 1e-4) -> Arr
     >>> print(alpha_grid(inputs.problem, 3, 1e-2))
     [1.5   0.15  0.015]
     """
-    if not isinstance(n_alphas, Integral) or n_alphas < 1:
-        raise ValueError(f"n_alphas must be a positive integer, got {n_alphas!r}.")
+    n_alphas = check_count("n_alphas", n_alphas)
     require_positive("ratio", ratio)
     if ratio >= 1:
         raise ValueError(f"ratio must be below 1, got {ratio!r}: the grid goes from 1 to ratio.")
-    factors = np.geomspace(1.0, ratio, int(n_alphas))
+    factors = np.geomspace(1.0, ratio, n_alphas)
     if problem.penalty.is_constraint:
         return radius_min(problem) / factors
     return alpha_max(problem) * factors

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,12 +12,17 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.grids import along, alpha_grid, check_levels
 from safesift.losses import Loss
-from safesift.penalties import ElasticNet, Penalty
-from safesift.regions import REGIONS, Region
-from safesift.registry import resolve
+from safesift.penalties import Penalty
+from safesift.regions import Region
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import check_positive, make_problem
+from safesift.validation import (
+    check_count,
+    check_penalty,
+    check_positive,
+    check_screening,
+    make_problem,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,9 +174,14 @@ def safe_path(
     >>> path.coefs.shape, bool((path.relative_gaps <= 1e-6).all())
     ((3, 4), True)
     """
-    settings = _settings(tol, max_iter, screening, random_state)
+    settings = Settings(
+        tol=check_positive("tol", tol),
+        max_iter=check_count("max_iter", max_iter),
+        screening=check_screening(screening),
+        seed=int(random_state),
+    )
     inputs = make_problem(
-        X, y, loss=loss, penalty=_penalty(penalty, l1_ratio), alpha=1.0,
+        X, y, loss=loss, penalty=check_penalty(penalty, l1_ratio), alpha=1.0,
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
@@ -186,26 +195,6 @@ def safe_path(
     columns = {name: np.array([getattr(p, name) for p in points]) for name in vars(points[0])}
     _warn(columns["relative_gaps"], columns["n_iter"], settings)
     return PathResult(alphas=levels, classes=inputs.classes, **columns)
-
-
-def _settings(tol: Any, max_iter: Any, screening: Any, random_state: Any) -> Settings:
-    tol = check_positive("tol", tol)
-    if not isinstance(max_iter, Integral) or max_iter < 1:
-        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}.")
-    if screening is not None and screening != "auto":
-        screening = resolve("screening", screening, REGIONS, Region)
-    return Settings(tol, int(max_iter), screening, int(random_state))
-
-
-def _penalty(penalty: str | Penalty, l1_ratio: float | None) -> str | Penalty:
-    if l1_ratio is None:
-        return penalty
-    if penalty != "elastic_net":
-        raise ValueError(
-            f"l1_ratio={l1_ratio!r} goes with penalty='elastic_net' only, got "
-            f"penalty={penalty!r}: set l1_ratio=None."
-        )
-    return ElasticNet(l1_ratio)
 
 
 def _warn(relative_gaps: Array, n_iter: Array, settings: Settings) -> None:

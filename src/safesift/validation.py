@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from safesift.design import as_design
 from safesift.intervals import as_intervals
 from safesift.losses import LOSSES, Loss, Scaled
-from safesift.penalties import PENALTIES, Penalty
+from safesift.penalties import PENALTIES, ElasticNet, Penalty
 from safesift.problem import Problem
 from safesift.registry import resolve
 
@@ -73,6 +74,34 @@ def check_positive(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
     return number
+
+
+def check_count(name: str, value: Any) -> int:
+    """A positive whole number."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
+
+
+def check_penalty(penalty: str | Penalty, l1_ratio: float | None) -> Penalty:
+    """The penalty by its name, with the ratio of an elastic net where one is given."""
+    if l1_ratio is None:
+        return resolve("penalty", penalty, PENALTIES, Penalty)
+    if penalty != "elastic_net":
+        raise ValueError(
+            f"l1_ratio={l1_ratio!r} goes with penalty='elastic_net' only, got "
+            f"penalty={penalty!r}: set l1_ratio=None."
+        )
+    return ElasticNet(l1_ratio)
+
+
+def check_screening(screening: Any) -> Any:
+    """The string "auto", None, or a region by its name."""
+    if screening is None or screening == "auto":
+        return screening
+    from safesift.regions import REGIONS, Region
+
+    return resolve("screening", screening, REGIONS, Region)
 
 
 def check_weights(sample_weight: Any, n_samples: int) -> Array:

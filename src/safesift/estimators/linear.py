@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,13 +21,19 @@ from threadpoolctl import threadpool_limits
 from safesift.design import as_design
 from safesift.estimators.following import CallbackSupportMixin, whole
 from safesift.losses import LOSSES, Loss
-from safesift.penalties import PENALTIES, ElasticNet, Penalty
+from safesift.penalties import Penalty
 from safesift.problem import Problem
-from safesift.regions import REGIONS, Region
+from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import check_positive, make_problem
+from safesift.validation import (
+    check_count,
+    check_penalty,
+    check_positive,
+    check_screening,
+    make_problem,
+)
 
 Array = NDArray[np.float64]
 
@@ -180,24 +185,16 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         return table
 
     def _checked_penalty(self) -> Penalty:
-        if self.l1_ratio is None:
-            return resolve("penalty", self.penalty, PENALTIES, Penalty)
-        if self.penalty != "elastic_net":
-            raise ValueError(
-                f"l1_ratio={self.l1_ratio!r} goes with penalty='elastic_net' only, got "
-                f"penalty={self.penalty!r}: set l1_ratio=None."
-            )
-        return ElasticNet(self.l1_ratio)
+        return check_penalty(self.penalty, self.l1_ratio)
 
     def _checked_settings(self) -> Settings:
-        tol = check_positive("tol", self.tol)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}.")
-        screening = self.screening
-        if screening is not None and screening != "auto":
-            screening = resolve("screening", screening, REGIONS, Region)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return Settings(tol, int(self.max_iter), screening, seed)
+        return Settings(
+            tol=check_positive("tol", self.tol),
+            max_iter=check_count("max_iter", self.max_iter),
+            screening=check_screening(self.screening),
+            seed=seed,
+        )
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **how: Any) -> Any:
         return validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **how)

@@ -7,10 +7,10 @@ from collections.abc import Generator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from safesift.numerics import EPS
 from safesift.problem import Problem
+from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import Model, minimise
 from safesift.solvers.views import Local, SomeRows, View
 
@@ -79,7 +79,7 @@ class Steps:
         reached = yield found
         full = reached.value <= here.value - 0.1 * promised + 8 * EPS * abs(here.value)
         if not full:
-            share = _best_share(view, reached)
+            share = best_share(view.along(reached))
             reached = yield here.point + share * (found - here.point)
             if not reached.value < here.value:
                 return False
@@ -111,16 +111,3 @@ def _curvature_scales(problem: Problem) -> Array:
     mean = problem.loss.smoothness * float(problem.shares @ norms_sq) / problem.design.n_columns
     folded = 0.0 if problem.Q is None else np.diag(problem.Q)
     return np.full(problem.design.n_columns, mean or 1.0) + folded
-
-
-def _best_share(view: View, reached: Local) -> float:
-    """The t in [0, 1] for which the objective at here + t·(reached − here) is least."""
-    objective = view.along(reached)
-    share, start = 1.0, objective(0.0)
-    while share > EPS and objective(share) >= start:
-        share *= 0.25
-    reach = min(4.0 * share, 1.0)
-    found = minimize_scalar(
-        objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
-    )
-    return float(found.x)

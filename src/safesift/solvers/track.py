@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from safesift import progress
 from safesift.design.tally import Tally, counting
@@ -17,6 +16,7 @@ from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
 from safesift.screening import decide
 from safesift.solvers.deciding import Found
+from safesift.solvers.line_search import best_share
 from safesift.solvers.newton import reference_value
 from safesift.solvers.records import Check, Fit, Settings, Solution
 
@@ -187,11 +187,4 @@ def _best_between(problem: Problem, at: Evaluation, reached: Evaluation) -> Arra
         penalty = problem.alpha * problem.penalty.value(problem.split(point)[0])
         return total(problem.shares, losses) + folded + penalty
 
-    share, here = 1.0, objective(0.0)
-    while share > EPS and not objective(share) < here:
-        share *= 0.25
-    reach = min(4.0 * share, 1.0)
-    found = minimize_scalar(
-        objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
-    )
-    return at.point + float(found.x) * change
+    return at.point + best_share(objective) * change
