@@ -152,7 +152,7 @@ def _block_rows(block_size: int | str, row_bytes: float) -> int:
 def _is_matrix(X: Any) -> bool:
     """Whether it is one matrix, and not a list of them."""
     if isinstance(X, list | tuple):
-        return not X or (np.ndim(X[0]) < 2 and not sparse.issparse(X[0]))
+        return bool(X) and np.ndim(X[0]) < 2 and not sparse.issparse(X[0])
     return hasattr(X, "shape")
 
 

@@ -37,8 +37,8 @@ class _Seen:
     n_rows : int
     n_new : int
         Rows found, in all of the pass.
-    proves : bool
-        Whether the pass is the proof that nothing else matters.
+    settled : bool
+        Whether another pass would find the same: nothing is new, nothing changed.
     changed : int or None
         The first row that is not as it was in an earlier pass.
     """
@@ -47,8 +47,13 @@ class _Seen:
     held: Held
     n_rows: int
     n_new: int
-    proves: bool
+    settled: bool
     changed: int | None
+
+    @property
+    def proves(self) -> bool:
+        """Whether the pass is the proof that nothing else matters."""
+        return self.settled and self.working.region.certified
 
 
 class Search:
@@ -65,7 +70,7 @@ class Search:
         while True:
             seen = self._pass()
             self._note(seen)
-            if seen.proves or len(self._history) == self._max_passes:
+            if seen.settled or len(self._history) == self._max_passes:
                 return self._concluded(seen)
             self._solve(seen.held, seen.n_rows)
 
@@ -93,13 +98,14 @@ class Search:
                 found = []
         if n_rows == 0:
             raise ValueError("X_pool holds no rows: pass at least one.")
+        self._check_weights(n_rows, is_all=True)
         changes = [part for part in changes if len(part)]
         held = self._working.held.replaced(changes).joined(found).before(n_rows)
         changed = int(changes[0].indices[0]) if changes else None
         if changed is None and not is_first and n_rows != self._working.n_pool:
             changed = min(n_rows, self._working.n_pool)
-        proves = not is_first and n_new == 0 and changed is None and self._working.region.certified
-        return _Seen(self._working, held, n_rows, n_new, proves, changed)
+        settled = not is_first and n_new == 0 and changed is None
+        return _Seen(self._working, held, n_rows, n_new, settled, changed)
 
     def _parts(self, is_first: bool) -> Iterator[tuple[int, Design]]:
         """The blocks; the first time in parts no larger than what is at hand, to learn from."""
@@ -117,11 +123,12 @@ class Search:
         at_hand = len(working.task.labels) + len(working.held)
         return sum(map(len, found)) >= max(_GROWTH * at_hand, _LEAST_NEW)
 
-    def _check_weights(self, n_rows: int) -> None:
+    def _check_weights(self, n_rows: int, is_all: bool = False) -> None:
         weights = self._working.task.pool_weight
-        if np.ndim(weights) and len(weights) < n_rows:
+        if np.ndim(weights) and (len(weights) < n_rows or (is_all and len(weights) > n_rows)):
+            count = n_rows if is_all else f"at least {n_rows}"
             raise ValueError(
-                f"pool_weight has {len(weights)} entries but X_pool has more rows: pass one per "
+                f"pool_weight has {len(weights)} entries but X_pool has {count} rows: pass one per "
                 "row, or one number."
             )
 
@@ -144,12 +151,7 @@ class Search:
     # --- the end ----------------------------------------------------------------------------
 
     def _concluded(self, seen: _Seen) -> MiningResult:
-        task, weights = seen.working.task, seen.working.task.pool_weight
-        if np.ndim(weights) and len(weights) > seen.n_rows:
-            raise ValueError(
-                f"pool_weight has {len(weights)} entries but X_pool has {seen.n_rows} rows: pass "
-                "one per row, or one number."
-            )
+        task = seen.working.task
         gap, kept = self._gap(seen), seen.held
         if seen.proves:
             kept = kept.take(seen.working.fit.kept[len(task.labels) :])
@@ -173,34 +175,39 @@ class Search:
         return seen.working.gap_on(seen.held, seen.n_rows, same_pool=seen.changed is None)
 
     def _warn(self, seen: _Seen, gap: float) -> None:
+        tol, fit = seen.working.task.model.tol, seen.working.fit
         if self._changed is not None:
-            warnings.warn(
+            ending = "" if seen.proves else ", and about those nothing is proved"
+            _say(
                 f"X_pool changed between passes (first seen at row {self._changed}): the result "
-                "is about the rows as they were read last; let it yield the same rows in the same "
-                "order every time.",
-                RuntimeWarning,
-                stacklevel=4,
+                f"is about the rows as they were read last{ending}; let it yield the same rows in "
+                "the same order every time."
             )
-        fit = seen.working.fit
-        if not seen.proves:
-            warnings.warn(
+        elif not seen.working.region.certified and fit is not None:
+            _say(
+                f"screening={seen.working.task.model.screening!r} of the model is a guess and "
+                "proves nothing: all rows in doubt are kept; use screening='auto'."
+            )
+        elif not seen.proves:
+            _say(
                 f"mine_hard ended without a proof after max_passes={self._max_passes} passes "
                 f"({seen.n_new} rows came into doubt in the last one, the duality gap on all rows "
-                f"is {gap:.2g}): all rows in doubt are kept; increase max_passes.",
-                ConvergenceWarning,
-                stacklevel=4,
+                f"is {gap:.2g}): all rows in doubt are kept; increase max_passes."
             )
-        elif fit.solution.relative_gap > seen.working.task.model.tol:
-            warnings.warn(
+        elif fit.solution.relative_gap > tol:
+            _say(
                 f"mine_hard did not converge: the relative duality gap is "
-                f"{fit.solution.relative_gap:.2g}, above tol={seen.working.task.model.tol:g}; "
-                "increase max_iter of the model, or accept a larger tol.",
-                ConvergenceWarning,
-                stacklevel=4,
+                f"{fit.solution.relative_gap:.2g}, above tol={tol:g}; increase max_iter of the "
+                "model, or accept a larger tol."
             )
 
 
-def _rows_at(design: Any, start: int, rows: NDArray[np.intp]) -> Held:
+def _say(words: str) -> None:
+    """A warning about the line that called `mine_hard`."""
+    warnings.warn(words, ConvergenceWarning, stacklevel=6)
+
+
+def _rows_at(design: Design, start: int, rows: NDArray[np.intp]) -> Held:
     return Held(rows + start, design.take(rows).data)
 
 
