@@ -22,6 +22,8 @@ from safesift.mining.working import Working
 
 # fit again in the middle of a pass when this share of the rows at hand is new, and so many at least
 _GROWTH, _LEAST_NEW = 0.5, 100
+# the relative gap of those fits
+_ROUGH = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +76,8 @@ class Search:
                 return self._concluded(seen)
             self._solve(seen.held, seen.n_rows)
 
-    def _solve(self, held: Held, n_pool: int) -> None:
-        self._working = self._working.solved(held, n_pool)
+    def _solve(self, held: Held, n_pool: int, tol: float | None = None) -> None:
+        self._working = self._working.solved(held, n_pool, tol)
         self._n_fits += 1
 
     def _pass(self) -> _Seen:
@@ -94,7 +96,7 @@ class Search:
             found.append(_rows_at(design, start, np.flatnonzero(doubtful)))
             n_new += len(found[-1])
             if is_first and not is_last and self._much(found):
-                self._solve(working.held.joined(found), n_rows)
+                self._solve(working.held.joined(found), n_rows, _ROUGH)
                 found = []
         if n_rows == 0:
             raise ValueError("X_pool holds no rows: pass at least one.")

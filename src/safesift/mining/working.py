@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,7 @@ from safesift.problem import Problem
 from safesift.regions import Region
 from safesift.regions.base import Bounds, Everything, Intersection, TestSet
 from safesift.regions.ellipsoidal import EllipsoidalSet
-from safesift.regions.near import near_optimum
+from safesift.regions.near import NearOptimum, near_optimum
 from safesift.regions.shape import Shape
 from safesift.screening import decide
 from safesift.solvers.certify import thorough_region, worth_more
@@ -158,11 +158,13 @@ class Working:
         """A set that contains every optimum of P_K: the point alone where none was solved for."""
         return self.at_point if self.fit is None else region_around(self.fit, self.task.settings)
 
-    def solved(self, held: Held, n_pool: int) -> Working:
-        """The solution with other rows held, from the one at hand."""
-        problem = self.task.problem(held, n_pool)
+    def solved(self, held: Held, n_pool: int, tol: float | None = None) -> Working:
+        """The solution with other rows held, from the one at hand; to the task's tol by default."""
+        problem, settings = self.task.problem(held, n_pool), self.task.settings
+        if tol is not None:
+            settings = replace(settings, tol=max(tol, settings.tol))
         solve = best_solver(problem, _LEVELS)
-        ((fit,),) = solve([[problem]], self.task.settings, [self.point])
+        ((fit,),) = solve([[problem]], settings, [self.point])
         return Working(self.task, held, n_pool, fit.solution.at.point, fit)
 
     def in_doubt(self, start: int, design: Design, test_set: TestSet) -> Mask:
@@ -171,10 +173,9 @@ class Working:
         Without a loss at the point, a gap of P_K is one of P there.
         """
         part = self.task.part(design, start)
-        flat = _flat(part, self.at_point.bounds(design))
-        if test_set is not self.at_point:
-            here = np.flatnonzero(flat)
-            flat[here] = _flat(part.restrict(here), test_set.bounds(design.only(here)))
+        flat = _flat(part, test_set.bounds(design))
+        if not _is_around(test_set, self.point):
+            flat &= _flat(part, self.at_point.bounds(design))
         return ~flat
 
     def gap_on(self, held: Held, n_pool: int, same_pool: bool) -> float:
@@ -199,30 +200,39 @@ def _flat(part: Problem, bounds: Bounds) -> Mask:
     return decide(part, bounds, "never").dropped
 
 
+def _is_around(test_set: TestSet, point: Array) -> bool:
+    """Whether a point is the centre of a set, so that bounds over the set hold at the point."""
+    inner = test_set.ball if isinstance(test_set, NearOptimum) else test_set
+    return isinstance(inner, EllipsoidalSet) and inner.center is point and inner.cut is None
+
+
 def region_around(fit: Fit, settings: Settings) -> TestSet:
     """A set that contains every optimum, and that rows which were not solved for can be tested by.
 
-    Where the solver ended next to an optimum a small ball says it all; where it did not, the ball
-    of the gap, and if that leaves many rows undecided the best region there is.
+    Where the solver ended next to an optimum a small ball says it all, for one product with the
+    rows. Where it did not, the ball of the gap helps, and if many rows are still undecided the best
+    region there is.
     """
-    problem, solution = fit.problem, fit.solution
+    problem, at, gap = fit.problem, fit.solution.at, fit.solution.gap
     if isinstance(settings.screening, Region):
-        return settings.screening.build(problem, solution.at)
-    sets = [_quick(fit)]
-    if problem.strong_convexity > 0:
-        sets.append(KnownGap(solution.gap).build(problem, solution.at))
-    region = Intersection(tuple(sets))
-    if math.isinf(problem.loss.smoothness):
-        return region
-    decisions = decide(problem, region.bounds(problem.design), "always")
-    if not worth_more(decisions, settings):
-        return region
-    return Intersection((*sets, thorough_region(problem, solution.at, settings)))
+        return settings.screening.build(problem, at)
+    is_smooth = math.isfinite(problem.loss.smoothness)
+    recipes = [
+        lambda: near_optimum(problem, at, gap, _gram(problem)) if is_smooth else None,
+        lambda: KnownGap(gap).build(problem, at) if problem.strong_convexity > 0 else None,
+        lambda: thorough_region(problem, at, settings) if is_smooth else None,
+    ]
+    sets: list[TestSet] = []
+    for recipe in recipes:
+        found = recipe()
+        if found is None or isinstance(found, Everything):
+            continue
+        sets.append(found)
+        region = found if len(sets) == 1 else Intersection(tuple(sets))
+        if not worth_more(decide(problem, region.bounds(problem.design), "always"), settings):
+            return region
+    return Intersection(tuple(sets))
 
 
-def _quick(fit: Fit) -> TestSet:
-    problem, solution = fit.problem, fit.solution
-    if math.isinf(problem.loss.smoothness):
-        return Everything("the loss has no curvature")
-    gram = WeightedGram(problem.design) if problem.design.n_columns <= LARGEST else None
-    return near_optimum(problem, solution.at, solution.gap, gram)
+def _gram(problem: Problem) -> WeightedGram | None:
+    return WeightedGram(problem.design) if problem.design.n_columns <= LARGEST else None
