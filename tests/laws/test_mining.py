@@ -32,7 +32,7 @@ recipes = st.builds(
 ).filter(lambda recipe: laws.allowed(recipe.loss, recipe.penalty))
 
 
-@examples(1)
+@examples(0.7)
 @given(recipe=recipes)
 def test_what_is_not_kept_cannot_matter(recipe):
     try:
@@ -50,7 +50,7 @@ def test_kept_rows_alone(recipe):
         assume(False)
 
 
-@examples(0.5)
+@examples(0.3)
 @given(recipe=recipes, cuts=st.lists(st.integers(0, 60), max_size=6))
 def test_any_cut_of_the_pool_gives_the_same(recipe, cuts):
     drawn = setting(replace(recipe, sparse=False))
@@ -62,7 +62,7 @@ def test_any_cut_of_the_pool_gives_the_same(recipe, cuts):
         np.testing.assert_array_equal(cut.model_.coef_, whole.model_.coef_)
 
 
-@examples(0.3)
+@examples(0.2)
 @given(recipe=recipes, rows=st.integers(1, 70))
 def test_any_size_of_blocks_gives_the_same_model(recipe, rows):
     drawn = setting(replace(recipe, max_iter=1000, max_passes=20))
@@ -77,7 +77,7 @@ def test_any_size_of_blocks_gives_the_same_model(recipe, rows):
 
 DRAWN = [
     Recipe(seed, family=FAMILIES[seed % 4], intercept=bool(seed % 3 == 0), weighted=bool(seed % 2))
-    for seed in range(40)
+    for seed in range(20)
 ]
 
 
@@ -122,7 +122,6 @@ def test_mutation_the_first_pass_is_believed(monkeypatch):
 def test_mutation_a_point_in_place_of_a_region(monkeypatch):
     """Far from the optimum, what has no loss at the point need not have none at the optimum."""
     rough = [replace(recipe, loss="hinge", intercept=False, max_iter=1) for recipe in DRAWN]
-    rough += [replace(recipe, loss="safe_logistic", max_iter=1) for recipe in DRAWN]
     check_mutation(
         monkeypatch, rough, working, "region_around",
         lambda fit, settings: replace(

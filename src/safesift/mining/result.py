@@ -62,6 +62,18 @@ class MiningResult:
         The alpha for the training rows and the kept ones alone, with a solver that averages: the
         divisor must stay that of all rows.
     history : tuple of MiningPass
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
+    >>> pool = np.linspace(-9.0, 0.0, 1000)[:, None]
+    >>> mined = ss.mine_hard(pool, ss.SafeClassifier(alpha=0.01).fit(X, y), X, y)
+    >>> mined.n_pool, mined.n_kept + mined.n_proved, mined.passes == len(mined.history)
+    (1000, 1000, True)
+    >>> bool(mined.indices.min() > 700), mined.X_kept.shape == (mined.n_kept, 1)
+    (True, True)
     """
 
     indices: NDArray[np.intp]
