@@ -32,6 +32,14 @@ recipes = st.builds(
 ).filter(lambda recipe: laws.allowed(recipe.loss, recipe.penalty))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def eager():
+    """Small pools, too, are learned from in the middle of a pass."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(search, "_LEAST_NEW", 3)
+        yield
+
+
 @examples(0.7)
 @given(recipe=recipes)
 def test_what_is_not_kept_cannot_matter(recipe):
