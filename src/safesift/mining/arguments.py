@@ -16,7 +16,7 @@ from safesift.estimators.classifier import SafeClassifier
 from safesift.losses import Loss
 from safesift.mining.working import Task
 from safesift.penalties import Penalty
-from safesift.validation import check_weights
+from safesift.validation import check_positive, check_weights
 
 Array = NDArray[np.float64]
 
@@ -32,6 +32,7 @@ def checked_task(
     label = model.classes_[0] if label is None else label
     if label not in list(model.classes_):
         raise ValueError(f"label={label!r} is none of the model's classes, {model.classes_}.")
+    check_positive("alpha", model.alpha)
     loss, penalty = model._checked_loss(), model._checked_penalty()
     _check_provable(model, loss, penalty)
     settings, pool_weight = model._checked_settings(), _checked_pool_weight(pool_weight)

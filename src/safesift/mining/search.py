@@ -87,27 +87,36 @@ class Search:
         for start, design in self._parts(is_first):
             n_rows = start + design.n_samples
             self._check_weights(n_rows)
-            working = self._working
-            here, differs = working.held.differing(start, design)
-            changes.append(_rows_at(design, start, here[differs]))
-            test_set = working.at_point if is_first else working.region
-            doubtful = working.in_doubt(start, design, test_set)
-            doubtful[here] = False
-            found.append(_rows_at(design, start, np.flatnonzero(doubtful)))
-            n_new += len(found[-1])
+            new, changed = self._look(start, design, is_first)
+            n_new += len(new)
+            found += [new] if len(new) else []
+            changes += [changed] if len(changed) else []
             if is_first and not is_last and self._much(found):
-                self._solve(working.held.joined(found), n_rows, _ROUGH)
+                self._solve(self._working.held.joined(found), n_rows, _ROUGH)
                 found = []
         if n_rows == 0:
             raise ValueError("X_pool holds no rows: pass at least one.")
         self._check_weights(n_rows, is_all=True)
-        changes = [part for part in changes if len(part)]
         held = self._working.held.replaced(changes).joined(found).before(n_rows)
-        changed = int(changes[0].indices[0]) if changes else None
-        if changed is None and not is_first and n_rows != self._working.n_pool:
-            changed = min(n_rows, self._working.n_pool)
-        settled = not is_first and n_new == 0 and changed is None
-        return _Seen(self._working, held, n_rows, n_new, settled, changed)
+        first_change = int(changes[0].indices[0]) if changes else None
+        if first_change is None and not is_first and n_rows != self._working.n_pool:
+            first_change = min(n_rows, self._working.n_pool)
+        settled = not is_first and n_new == 0 and first_change is None
+        return _Seen(self._working, held, n_rows, n_new, settled, first_change)
+
+    def _look(self, start: int, design: Design, is_first: bool) -> tuple[Held, Held]:
+        """Rows in doubt that are not held yet, and those held that are no longer the same.
+
+        The first time in doubt is what has a loss at the model at hand: a proof comes later.
+        """
+        working = self._working
+        held, differs = working.held.differing(start, design)
+        doubtful = working.in_doubt(start, design, working.at_point if is_first else working.region)
+        doubtful[held] = False
+        return (
+            _rows_at(design, start, np.flatnonzero(doubtful)),
+            _rows_at(design, start, held[differs]),
+        )
 
     def _parts(self, is_first: bool) -> Iterator[tuple[int, Design]]:
         """The blocks; the first time in parts no larger than what is at hand, to learn from."""
