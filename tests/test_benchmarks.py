@@ -91,3 +91,13 @@ def test_the_race_from_start_to_end():
     for words in ("safesift", "LIBLINEAR dual", "LIBLINEAR primal", "best peer", "Single fits"):
         assert words in ended.stdout
     assert "Error" not in ended.stdout
+
+
+def test_mining_from_start_to_end():
+    ended = subprocess.run(
+        [sys.executable, str(FOLDER / "mining.py"), "--quick", "--repeats", "1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    for words in ("synthetic", "LinearSVC", "memory"):
+        assert words in ended.stdout

@@ -20,6 +20,8 @@ _LAZY = {
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
     "SampleScreener": "safesift.estimators.sampler",
+    "MiningResult": "safesift.mining",
+    "mine_hard": "safesift.mining",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
     "screen": "safesift.screening",
@@ -44,6 +46,7 @@ _MODULES = ("grids", "losses", "penalties", "regions")
 __all__ = [
     "CustomOmega",
     "IntervalRegressor",
+    "MiningResult",
     "Omega",
     "PathResult",
     "RangeResult",
@@ -60,6 +63,7 @@ __all__ = [
     "infimum_convolution",
     "losses",
     "make_safe",
+    "mine_hard",
     "mu_for_fraction",
     "mu_max",
     "objective_bounds",
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
     from safesift.estimators.interval import IntervalRegressor
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
+    from safesift.mining import MiningResult, mine_hard
     from safesift.omegas import CustomOmega, Omega
     from safesift.path import PathResult, safe_path
     from safesift.plotting import plot_losses
