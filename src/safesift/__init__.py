@@ -19,6 +19,7 @@ _LAZY = {
     "SafeClassifierCV": "safesift.estimators.cross_validation",
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
+    "SafeTracker": "safesift.tracking.tracker",
     "SampleScreener": "safesift.estimators.sampler",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
@@ -52,6 +53,7 @@ __all__ = [
     "SafeClassifierCV",
     "SafeRegressor",
     "SafeRegressorCV",
+    "SafeTracker",
     "SampleScreener",
     "ScreeningResult",
     "SetDistance",
@@ -96,6 +98,7 @@ if TYPE_CHECKING:
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair
     from safesift.screening import ScreeningResult, screen
+    from safesift.tracking.tracker import SafeTracker
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,121 @@
+"""What is proved about a followed problem: its duality gap, and where its optima are.
+
+Both come from the gradient g of the *edited* objective at the point: the edited rows are in Q and q,
+and the divisor is the total weight after the edit. That g is the gradient over all rows, and what
+may be wrong with it, is the follower's business (`Follower`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.duality import stationary_gap
+from safesift.numerics import EPS, norm, prediction_error
+from safesift.regions.near import proved_curvature_floor
+from safesift.tracking.data import Data
+from safesift.tracking.follower import Follower
+from safesift.tracking.store import Slots
+from safesift.tracking.sums import weighted_gram
+
+Array = NDArray[np.float64]
+
+_MOST_ROUNDS = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Slope:
+    """The gradient of P at the point of a follower.
+
+    Attributes
+    ----------
+    gradient : array
+    error : float
+        ‖computed − exact‖₂, the rounding of all updates of the sums included.
+    """
+
+    gradient: Array
+    error: float
+
+
+def slope(follower: Follower, data: Data) -> Slope:
+    """The gradient over all rows, and a bound on its error.
+
+    A row that is so near to the end of its piece that rounding decides on which side it is has a
+    slope that is off by its prediction's error times the smoothness.
+    """
+    total, gradient = data.total, follower.gradient(data.total)
+    error = follower.sums.gradient_error(follower.point)
+    doubtful = follower.overdue()
+    if doubtful.size:
+        error += _slope_errors(follower, data, doubtful)
+    # the total weight is a pairwise sum, off by (32 + log₂ n)·EPS at most
+    share = (40.0 + math.log2(len(data.y))) * EPS
+    sizes = norm(gradient) + 2.0 * follower.alpha * norm(follower.point)
+    return Slope(gradient, (error / total) * (1.0 + share) + share * sizes)
+
+
+def _slope_errors(follower: Follower, data: Data, slots: Slots) -> float:
+    rows = data.rows(slots)
+    pred = rows.block @ follower.point
+    sizes = follower.targets.sizes(rows.y)
+    errors = prediction_error(rows, follower.point, rows.norms, pred, sizes)
+    return 2.0 * follower.targets.loss.smoothness * float((rows.weights * rows.norms) @ errors)
+
+
+def certified_gap(follower: Follower, data: Data, at: Slope) -> float:
+    """The duality gap of the whole problem at the point; infinite where none can be proved."""
+    if follower.n_features == len(follower.point):
+        return stationary_gap(at.gradient, at.error, follower.alpha)
+    column = follower.sums.Q[-1] / data.total
+    doubt = follower.sums.Q_error / data.total + 8 * EPS * norm(column)
+    least = column[-1] - doubt
+    if not least > 0:
+        return math.inf
+    # predictions of the rows that curve move by that much, in a dual point that is feasible
+    shift = (abs(float(at.gradient[-1])) + at.error) / least
+    if follower.overdue(shift).size:
+        shares = _curvature_of(follower, data, follower.overdue(shift))
+        column = column - shares[-1] / data.total
+        if not column[-1] - doubt > 0.5 * least:
+            return math.inf
+        # twice as far, in case that less curves: still none of the others may leave its piece
+        if follower.overdue(2.0 * shift).size != follower.overdue(shift).size:
+            return math.inf
+    return stationary_gap(at.gradient, at.error, follower.alpha, column, doubt)
+
+
+def _curvature_of(follower: Follower, data: Data, slots: Slots) -> Array:
+    """The part of Q that is due to some rows."""
+    rows = data.rows(slots)
+    terms = follower.targets.pieces(rows.y).terms(follower.piece[slots], rows.weights)
+    return weighted_gram(rows.block, terms.quadratic)
+
+
+def undecided(follower: Follower, data: Data, at: Slope) -> Slots:
+    """Rows that are not proved to be on their piece at every optimum of the edited problem.
+
+    The ball around the point with radius ‖g‖/θ contains every optimum if the curvature of P is at
+    least θ wherever the rows that are counted stay on their pieces, that is, within the ball
+    (`regions.near`). θ is alpha without an intercept, and otherwise from the matrix of second
+    derivatives, less the rows that might leave.
+    """
+    steepness = (norm(at.gradient) + at.error) * (1.0 + 8 * EPS)
+    if follower.n_features == len(follower.point):
+        return follower.overdue(steepness / follower.alpha)
+    H = follower.curvature(data.total)
+    error = follower.sums.Q_error / data.total + 8 * EPS * float(np.trace(H))
+    slots = np.empty(0, dtype=np.intp)
+    for _ in range(_MOST_ROUNDS):
+        less = _curvature_of(follower, data, slots) / data.total if slots.size else 0.0
+        floor = proved_curvature_floor(H - less, error)
+        found = follower.overdue(steepness / floor) if floor > 0 else None
+        if found is None:
+            break
+        if len(found) <= len(slots):
+            return found
+        slots = found
+    return data.order

@@ -1,0 +1,176 @@
+"""One problem that is followed as its samples change, without reading them again.
+
+Every row is on one piece of its loss at the current point x, and the sums of the pieces are the
+objective:
+
+    P(x) = (½xᵀQx + qᵀx + r)/W + ½·alpha·‖x‖².
+
+A row with ‖a_i‖ that is `room` away from the ends of its piece stays on it until x has moved by
+room/‖a_i‖. So the follower counts how far x has travelled, and every row has a deadline: as long as
+x has not travelled that far, the row is proved to be on its piece, unread. When the deadline has
+passed, the row is read and gets a new one; if it changed its piece, Q, q and r change by that row.
+P, its gradient and the duality gap are therefore those of *all* rows at every step.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.numerics import EPS, ROOT_UNDERFLOW, prediction_error
+from safesift.tracking.data import Data, Rows
+from safesift.tracking.pieces import Pieces, Targets
+from safesift.tracking.store import Slots, grown
+from safesift.tracking.sums import Sums, Terms, parts
+
+Array = NDArray[np.float64]
+
+
+class Follower:
+    """The state of one problem.
+
+    Attributes
+    ----------
+    targets : Targets
+        The loss, and which class is 1.
+    alpha : float
+        Of the l2 penalty.
+    n_features : int
+        The coordinates that are penalised; one more is the intercept.
+    point : array
+        Coefficients, then the intercept if there is one.
+    sums : Sums
+        Over all rows, on their pieces at the point.
+    piece : array
+        For every slot the piece its row is on.
+    deadline : array
+        For every slot how far the point may have travelled before the row has to be read again;
+        infinite for free slots.
+    travelled : float
+        Length of the way of the point, rounded up.
+    n_read, n_changed : int
+        Rows read, and rows that were found on another piece, since the last `fresh_copy`.
+    """
+
+    def __init__(self, targets: Targets, alpha: float, n_features: int, point: Array) -> None:
+        self.targets, self.alpha, self.n_features = targets, alpha, n_features
+        self.point = point
+        self.n_read = self.n_changed = 0
+
+    @classmethod
+    def at(
+        cls, targets: Targets, alpha: float, n_features: int, point: Array, data: Data
+    ) -> Follower:
+        """At a point, in one pass over the rows."""
+        follower = cls(targets, alpha, n_features, point)
+        follower.rebuild(data)
+        return follower
+
+    def fresh_copy(self) -> Follower:
+        """A copy that can go its own way."""
+        other = copy(self)
+        other.piece, other.deadline = self.piece.copy(), self.deadline.copy()
+        other.n_read = other.n_changed = 0
+        return other
+
+    # --- rows -------------------------------------------------------------------------------
+
+    def rebuild(self, data: Data) -> None:
+        """Sums, pieces and deadlines from all rows: no trace of any row that was removed."""
+        size = len(data.y)
+        self.piece, self.deadline = np.zeros(size, dtype=np.int8), np.full(size, math.inf)
+        self.sums, self.travelled = Sums.zero(len(self.point)), 0.0
+        for part in parts(data.n_samples):
+            self.enter(data.rows(data.order[part]))
+        self.built_with = self.sums.residue(self.point)
+
+    def enter(self, rows: Rows) -> None:
+        """Rows that are new: they may lie in slots beyond what there was."""
+        if len(rows.slots) == 0:
+            return
+        largest = int(rows.slots.max())
+        if largest >= len(self.deadline):
+            self.piece = grown(self.piece, 2 * largest + 2)
+            self.deadline = grown(self.deadline, 2 * largest + 2, math.inf)
+        pieces = self.targets.pieces(rows.y)
+        which = self._place(rows, pieces)
+        self.sums = self.sums.plus(rows.block, rows.norms, pieces.terms(which, rows.weights))
+
+    def leave(self, rows: Rows) -> None:
+        """Rows that are there no longer."""
+        if len(rows.slots) == 0:
+            return
+        terms = self.targets.pieces(rows.y).terms(self.piece[rows.slots], -rows.weights)
+        self.sums = self.sums.plus(rows.block, rows.norms, terms)
+        self.deadline[rows.slots] = math.inf
+
+    def _place(self, rows: Rows, pieces: Pieces) -> NDArray[np.intp]:
+        """Read rows at the point: their pieces, and their deadlines."""
+        self.n_read += len(rows.slots)
+        pred = rows.block @ self.point
+        which, room = pieces.locate(pred)
+        sizes = self.targets.sizes(rows.y)
+        room -= prediction_error(rows, self.point, rows.norms, pred, sizes)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            reach = room / rows.norms
+        reach += self.travelled - 8 * EPS * (self.travelled + np.abs(reach))
+        # whatever is not known to be on its piece is read again
+        reach[np.isnan(reach)] = -math.inf
+        reach[rows.weights == 0] = math.inf
+        self.piece[rows.slots], self.deadline[rows.slots] = which, reach
+        return which
+
+    def overdue(self, reach: float = 0.0) -> Slots:
+        """Rows that may leave their piece within some distance of the point."""
+        return np.flatnonzero(self.deadline <= (self.travelled + reach) * (1.0 + 4 * EPS))
+
+    # --- the objective ----------------------------------------------------------------------
+
+    def move(self, point: Array, data: Data) -> int:
+        """Go to another point, reading the rows that may have left their piece on the way.
+
+        Returns
+        -------
+        int
+            How many did.
+        """
+        step = point - self.point
+        length = math.sqrt(float(step @ step)) * (1.0 + 8 * EPS) + ROOT_UNDERFLOW
+        self.travelled = (self.travelled + length) * (1.0 + 2 * EPS)
+        self.point = point
+        slots = self.overdue()
+        return self._read_again(data.rows(slots)) if slots.size else 0
+
+    def _read_again(self, rows: Rows) -> int:
+        before, pieces = self.piece[rows.slots], self.targets.pieces(rows.y)
+        which = self._place(rows, pieces)
+        changed = np.flatnonzero(which != before)
+        if changed.size:
+            rows = rows.take(changed)
+            pieces = Pieces(*(field[:, changed] for field in pieces))
+            new = pieces.terms(which[changed], rows.weights)
+            old = pieces.terms(before[changed], rows.weights)
+            change = Terms(*(there - here for there, here in zip(new, old, strict=True)))
+            self.sums = self.sums.plus(rows.block, rows.norms, change)
+            self.n_changed += changed.size
+        return changed.size
+
+    def value(self, total: float) -> float:
+        """P, with W the total weight."""
+        coef = self.point[: self.n_features]
+        return self.sums.value(self.point) / total + 0.5 * self.alpha * float(coef @ coef)
+
+    def gradient(self, total: float) -> Array:
+        """The gradient of P, with W the total weight."""
+        gradient = (self.sums.Q @ self.point + self.sums.q) / total
+        gradient[: self.n_features] += self.alpha * self.point[: self.n_features]
+        return gradient
+
+    def curvature(self, total: float) -> Array:
+        """The matrix of second derivatives of P."""
+        H = self.sums.Q / total
+        H.reshape(-1)[: self.n_features * (len(H) + 1) : len(H) + 1] += self.alpha
+        return H

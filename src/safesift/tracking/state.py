@@ -1,0 +1,184 @@
+"""What a tracker knows between two updates, and how an edit changes it without a refit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.estimators.linear import LinearModel, Samples
+from safesift.losses import Loss
+from safesift.penalties import L2, Penalty
+from safesift.solvers.newton import reference_value
+from safesift.solvers.records import Settings
+from safesift.tracking.certificate import undecided
+from safesift.tracking.data import Data, Edit, Rows
+from safesift.tracking.follower import Follower
+from safesift.tracking.labels import Classes
+from safesift.tracking.pieces import made_of_pieces
+from safesift.tracking.settle import Settled, settle
+
+Array = NDArray[np.float64]
+
+# beyond so many columns, factors of Q cost more than a few passes over the rows
+WIDEST = 1000
+_MOST_STEPS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The parameters of the model, checked once."""
+
+    loss: Loss
+    penalty: Penalty
+    alpha: float
+    settings: Settings
+
+    @classmethod
+    def of(cls, model: LinearModel) -> Task:
+        return cls(
+            model._checked_loss(), model._checked_penalty(), model.alpha, model._checked_settings()
+        )
+
+    def refused(self, model: LinearModel) -> str:
+        """Why such a model cannot be followed row by row; empty where it can."""
+        if not isinstance(self.penalty, L2):
+            return f"penalty={model.penalty!r} is not 'l2'"
+        if not made_of_pieces(self.loss):
+            return f"loss={model.loss!r} is not smooth, linear or quadratic everywhere"
+        if model.n_features_in_ > WIDEST:
+            return f"there are more than {WIDEST} features"
+        if isinstance(getattr(model, "class_weight", None), str):
+            return "class_weight='balanced' changes the weight of every sample"
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The samples, and the problems that are followed on them.
+
+    Attributes
+    ----------
+    task : Task
+    data : Data
+    classes : Classes or None
+        For classification.
+    followers : tuple of Follower
+        One for each row of coefficients; none where the model cannot be followed.
+    """
+
+    task: Task
+    data: Data
+    classes: Classes | None
+    followers: tuple[Follower, ...]
+
+
+class NotFollowedError(Exception):
+    """An edit that has to be answered by a refit, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """What came of an edit that needed no refit."""
+
+    state: State
+    settled: list[Settled]
+    relative_gap: float
+    residue: float
+    rebuilt: bool
+
+    @property
+    def n_undecided(self) -> int:
+        """Rows that some problem does not prove to be on their piece at every optimum."""
+        data = self.state.data
+        found = [
+            undecided(follower, data, settled.at)
+            for follower, settled in zip(self.state.followers, self.settled, strict=True)
+        ]
+        return len(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
+
+
+def samples_of(model: LinearModel, data: Data) -> Samples:
+    """All samples, in their order."""
+    order = data.order
+    X, y, sample_weight = data.store.rows(order), data.y[order], data.sample_weight[order]
+    if model._task != "classification":
+        return Samples(X, y, sample_weight, sample_weight)
+    classes = np.unique(y[sample_weight > 0])
+    weights = data.weights[order]
+    if isinstance(model.class_weight, str):
+        weights = sample_weight * model._class_weights(y, sample_weight, classes)
+    return Samples(X, y, sample_weight, weights, classes)
+
+
+def follow(
+    model: LinearModel, state: State, edit: Edit, data: Data, entering: Rows, residue: float
+) -> Followed:
+    """Change the sums by the edited rows, and go to the new optimum.
+
+    Raises
+    ------
+    NotFollowedError
+        Where that does not reach the tolerance. The state is as it was.
+    """
+    leaving, tol = state.data.leaving(edit), state.task.settings.tol
+    max_iter = min(state.task.settings.max_iter, _MOST_STEPS)
+    followers, ends, rebuilt, gaps, left = [], [], False, [], []
+    for k, before in enumerate(state.followers):
+        follower = before.fresh_copy()
+        follower.leave(leaving)
+        follower.enter(entering)
+        end = settle(follower, data, tol, max_iter)
+        if _left_behind(follower, data, end) > max(residue, _from_the_start(follower, data, end)):
+            follower.rebuild(data)
+            end, rebuilt = settle(follower, data, tol, max_iter), True
+        gaps.append(_relative_gap(model, state.task, data, end, k))
+        left.append(_left_behind(follower, data, end))
+        followers.append(follower)
+        ends.append(end)
+    moved = replace(state, data=data, followers=tuple(followers))
+    return Followed(moved, ends, max(gaps), max(left), rebuilt)
+
+
+def _left_behind(follower: Follower, data: Data, end: Settled) -> float:
+    """By how much the rounding of the sums may change P, as a share of P."""
+    error = follower.sums.residue(follower.point) / data.total
+    return error / end.value if end.value > 0 else math.inf
+
+
+def _from_the_start(follower: Follower, data: Data, end: Settled) -> float:
+    """What is no reason to rebuild, since it would be there again: twice what there was at first."""
+    return 2.0 * follower.built_with / (data.total * end.value) if end.value > 0 else math.inf
+
+
+def _relative_gap(model: LinearModel, task: Task, data: Data, end: Settled, k: int) -> float:
+    """The gap as a share of P of the best constant model, or a bound on that.
+
+    P at the point is at most `gap` above the minimum, which no constant model beats.
+    """
+    tol, least = task.settings.tol, end.value - end.gap
+    if 0 <= end.gap <= tol * least:
+        return end.gap / least
+    problems = model._problems(samples_of(model, data), task.loss, task.penalty, task.alpha)
+    relative = end.gap / reference_value(problems[k])
+    if not relative <= tol:
+        raise NotFollowedError("the steps did not reach the tolerance")
+    return relative
+
+
+def decided_rows(state: State, ends: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """For every sample and problem whether it is kept, and for every sample whether undecided."""
+    data, kept, doubtful = state.data, [], np.zeros(len(state.data.y), dtype=bool)
+    rows = data.order
+    for follower, end in zip(state.followers, ends, strict=True):
+        unknown = np.zeros(len(data.y), dtype=bool)
+        unknown[undecided(follower, data, end.at)] = True
+        pieces = follower.targets.pieces(data.y[rows])
+        terms = pieces.terms(follower.piece[rows], np.ones(len(rows)))
+        flat = (terms.quadratic == 0) & (terms.linear == 0)
+        kept.append(unknown[rows] | ~flat)
+        doubtful |= unknown
+    return np.column_stack(kept), doubtful[rows]
