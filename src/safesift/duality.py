@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, row_blocks, solve_positive, sum_over_blocks, total
+from safesift.numerics import (
+    EPS,
+    length_bound,
+    norm,
+    row_blocks,
+    solve_positive,
+    sum_over_blocks,
+    total,
+)
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -340,12 +348,12 @@ def stationary_gap(
         ‖computed − exact column‖₂.
     """
     if ones is None:
-        return _quotient_up(0.5 * (norm(gradient) + error) ** 2, alpha)
+        return _quotient_up(0.5 * (length_bound(gradient) + error) ** 2, alpha)
     least = float(ones[-1]) - ones_error
     if not least > 0:
         return math.inf
     shift = (abs(float(gradient[-1])) + error) / least
-    moved = norm(gradient[:-1]) + error + shift * (norm(ones[:-1]) + ones_error)
+    moved = length_bound(gradient[:-1]) + error + shift * (length_bound(ones[:-1]) + ones_error)
     cost = 0.5 * shift * shift * (float(ones[-1]) + ones_error)
     return _quotient_up(0.5 * moved * moved, alpha) + cost * (1.0 + 16 * EPS)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.duality import stationary_gap
-from safesift.numerics import EPS, norm, prediction_error
+from safesift.numerics import EPS, length_bound
 from safesift.regions.near import proved_curvature_floor
 from safesift.tracking.data import Data
 from safesift.tracking.follower import Follower
@@ -54,15 +54,13 @@ def slope(follower: Follower, data: Data) -> Slope:
         error += _slope_errors(follower, data, doubtful)
     # the total weight is a pairwise sum, off by (32 + log₂ n)·EPS at most
     share = (40.0 + math.log2(len(data.y))) * EPS
-    sizes = norm(gradient) + 2.0 * follower.alpha * norm(follower.point)
+    sizes = length_bound(gradient) + 2.0 * follower.alpha * length_bound(follower.point)
     return Slope(gradient, (error / total) * (1.0 + share) + share * sizes)
 
 
 def _slope_errors(follower: Follower, data: Data, slots: Slots) -> float:
     rows = data.rows(slots)
-    pred = rows.block @ follower.point
-    sizes = follower.targets.sizes(rows.y)
-    errors = prediction_error(rows, follower.point, rows.norms, pred, sizes)
+    errors = follower.prediction_errors(rows, rows.block @ follower.point)
     return 2.0 * follower.targets.loss.smoothness * float((rows.weights * rows.norms) @ errors)
 
 
@@ -71,19 +69,18 @@ def certified_gap(follower: Follower, data: Data, at: Slope) -> float:
     if follower.n_features == len(follower.point):
         return stationary_gap(at.gradient, at.error, follower.alpha)
     column = follower.sums.Q[-1] / data.total
-    doubt = follower.sums.Q_error / data.total + 8 * EPS * norm(column)
+    doubt = follower.sums.Q_error / data.total + 8 * EPS * length_bound(column)
     least = column[-1] - doubt
     if not least > 0:
         return math.inf
-    # predictions of the rows that curve move by that much, in a dual point that is feasible
-    shift = (abs(float(at.gradient[-1])) + at.error) / least
-    if follower.overdue(shift).size:
-        shares = _curvature_of(follower, data, follower.overdue(shift))
-        column = column - shares[-1] / data.total
+    # in a dual point that is feasible, predictions of the rows that curve move by that much; twice
+    # as far, in case that less curves
+    shift = np.zeros_like(column)
+    shift[-1] = 2.0 * (abs(float(at.gradient[-1])) + at.error) / least
+    doubtful = follower.overdue(data.metric.length(shift))
+    if doubtful.size:
+        column = column - _curvature_of(follower, data, doubtful)[-1] / data.total
         if not column[-1] - doubt > 0.5 * least:
-            return math.inf
-        # twice as far, in case that less curves: still none of the others may leave its piece
-        if follower.overdue(2.0 * shift).size != follower.overdue(shift).size:
             return math.inf
     return stationary_gap(at.gradient, at.error, follower.alpha, column, doubt)
 
@@ -91,7 +88,7 @@ def certified_gap(follower: Follower, data: Data, at: Slope) -> float:
 def _curvature_of(follower: Follower, data: Data, slots: Slots) -> Array:
     """The part of Q that is due to some rows."""
     rows = data.rows(slots)
-    terms = follower.targets.pieces(rows.y).terms(follower.piece[slots], rows.weights)
+    terms = follower.targets.terms(rows.y, follower.piece[slots], rows.weights)
     return weighted_gram(rows.block, terms.quadratic)
 
 
@@ -103,16 +100,16 @@ def undecided(follower: Follower, data: Data, at: Slope) -> Slots:
     (`regions.near`). θ is alpha without an intercept, and otherwise from the matrix of second
     derivatives, less the rows that might leave.
     """
-    steepness = (norm(at.gradient) + at.error) * (1.0 + 8 * EPS)
+    steepness = (length_bound(at.gradient) + at.error) * (1.0 + 8 * EPS)
     if follower.n_features == len(follower.point):
-        return follower.overdue(steepness / follower.alpha)
+        return follower.overdue(data.metric.radius(steepness / follower.alpha))
     H = follower.curvature(data.total)
     error = follower.sums.Q_error / data.total + 8 * EPS * float(np.trace(H))
     slots = np.empty(0, dtype=np.intp)
     for _ in range(_MOST_ROUNDS):
         less = _curvature_of(follower, data, slots) / data.total if slots.size else 0.0
         floor = proved_curvature_floor(H - less, error)
-        found = follower.overdue(steepness / floor) if floor > 0 else None
+        found = follower.overdue(data.metric.radius(steepness / floor)) if floor > 0 else None
         if found is None:
             break
         if len(found) <= len(slots):

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from safesift.design import as_design
 from safesift.numerics import EPS
+from safesift.tracking.metric import Metric
 from safesift.tracking.store import Slots, Store, grown, make_store
+from safesift.tracking.sums import parts
 
 Array = NDArray[np.float64]
 
@@ -25,8 +27,9 @@ class Rows:
         Where they lie.
     block : array or CSR array, float64
         With the column of ones, if there is an intercept.
-    y, weights, norms : arrays
-        Targets as the user gave them, weights times those of the classes, norms of the rows.
+    y, weights, norms, widths : arrays
+        Targets as the user gave them, weights times those of the classes, norms of the rows, in
+        the Euclidean metric and in that of the data.
     """
 
     slots: Slots
@@ -34,6 +37,7 @@ class Rows:
     y: NDArray
     weights: Array
     norms: Array
+    widths: Array
 
     @property
     def n_columns(self) -> int:
@@ -48,7 +52,7 @@ class Rows:
         """Some of them."""
         return Rows(
             self.slots[which], self.block[which], self.y[which], self.weights[which],
-            self.norms[which],
+            self.norms[which], self.widths[which],
         )  # fmt: skip
 
 
@@ -58,8 +62,8 @@ class Edit:
 
     Attributes
     ----------
-    stays : array of bool
-        For every sample, in its order, whether it is not removed.
+    stay, removed : arrays
+        Slots of the samples that stay, in their order, and of those that go.
     relabelled : array
         Slots of those with a new target.
     labels, label_weights : arrays
@@ -68,7 +72,8 @@ class Edit:
         New samples; the weights are those given, and those times the weights of the classes.
     """
 
-    stays: NDArray[np.bool_]
+    stay: Slots
+    removed: Slots
     relabelled: Slots
     labels: NDArray
     label_weights: Array
@@ -80,53 +85,66 @@ class Edit:
     @property
     def counts(self) -> dict[str, int]:
         """How large it is, for the history."""
-        removed = len(self.stays) - int(np.count_nonzero(self.stays))
         return {
             "n_added": len(self.y),
-            "n_removed": removed,
+            "n_removed": len(self.removed),
             "n_relabelled": len(self.relabelled),
         }
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Samples in slots; free slots have weight 0.
+    """Samples in slots.
+
+    An edit writes to free slots only and makes a new `Data`, so that the old one stays as it was.
 
     Attributes
     ----------
     store : Store
         Of the rows.
+    metric : Metric
+        In which steps are measured.
     order : array
         The slots of the samples, as the user numbers them.
     free : array
         The other slots.
-    y, sample_weight, weights, norms : arrays of the length of the store
+    y, sample_weight, weights, norms, widths : arrays of the length of the store
         See `Rows`; `sample_weight` is without the weights of the classes.
     total : float
         W, the sum of the weights.
     """
 
     store: Store
+    metric: Metric
     order: Slots
     free: Slots
     y: NDArray
     sample_weight: Array
     weights: Array
     norms: Array
+    widths: Array
     total: float
 
     @classmethod
     def of(
         cls, X: Any, y: NDArray, sample_weight: Array, weights: Array, norms: Array, intercept: bool
     ) -> Data:
-        """A copy of the samples, in their order."""
+        """A copy of the samples, in their order, and in the Euclidean metric."""
         store, n = make_store(X, intercept), len(y)
         size = store.capacity
         return cls(
-            store, np.arange(n), np.arange(n, size), grown(y, size, y[0]),
-            grown(sample_weight, size), grown(weights, size), grown(norms, size),
-            float(weights.sum()),
+            store, Metric.of(np.eye(X.shape[1] + intercept)), np.arange(n), np.arange(n, size),
+            grown(y, size, y[0]), grown(sample_weight, size), grown(weights, size),
+            grown(norms, size), grown(norms, size), float(weights.sum()),
         )  # fmt: skip
+
+    def measured(self, moments: Array) -> Data:
+        """In another metric: one pass over the rows."""
+        metric, widths = Metric.of(moments), np.zeros(len(self.y))
+        for part in parts(self.n_samples):
+            slots = self.order[part]
+            widths[slots] = metric.widths(self.store.block(slots), self.norms[slots])
+        return replace(self, metric=metric, widths=widths)
 
     @property
     def n_samples(self) -> int:
@@ -135,38 +153,46 @@ class Data:
     def rows(self, slots: Slots) -> Rows:
         """The samples in some slots."""
         return Rows(
-            slots, self.store.block(slots), self.y[slots], self.weights[slots], self.norms[slots]
-        )
+            slots, self.store.block(slots), self.y[slots], self.weights[slots], self.norms[slots],
+            self.widths[slots],
+        )  # fmt: skip
 
     def leaving(self, edit: Edit) -> Rows:
         """The samples that are removed, or are no longer what they were."""
-        return self.rows(np.concatenate([self.order[~edit.stays], edit.relabelled]))
+        return self.rows(np.concatenate([edit.removed, edit.relabelled]))
 
     def edited(self, edit: Edit, intercept: bool) -> tuple[Data, Rows]:
-        """The samples after an edit, and those of them that are new or have a new target.
-
-        Nothing that belongs to the samples before the edit is overwritten: slots that become free
-        now are used by the next edit at the earliest.
-        """
-        removed, order = self.order[~edit.stays], self.order[edit.stays]
-        n_new = len(edit.y)
-        data = self._with_free(n_new)
-        slots, free = data.free[:n_new], data.free[n_new:]
-        y = _with_room(data.y, edit.y, edit.labels)
-        sample_weight, weights = data.sample_weight.copy(), data.weights.copy()
-        weights[removed] = sample_weight[removed] = 0.0
-        y[edit.relabelled], weights[edit.relabelled] = edit.labels, edit.label_weights
-        store, norms = data.store, data.norms
-        if n_new:
-            norms = norms.copy()
-            store = store.written(slots, edit.X, order)
-            y[slots], sample_weight[slots], weights[slots] = edit.y, edit.sample_weight, edit.weights
-            norms[slots] = as_design(edit.X, intercept).row_norms
-        data = Data(
-            store, np.concatenate([order, slots]), np.concatenate([free, removed]), y,
-            sample_weight, weights, norms, float(weights.sum()),
-        )  # fmt: skip
+        """The samples after an edit, and those of them that are new or have a new target."""
+        data = self._with_free(len(edit.y))
+        slots, free = data.free[: len(edit.y)], data.free[len(edit.y) :]
+        if len(slots):
+            data = data._written(slots, edit, intercept)
+        if len(edit.relabelled):
+            data = data._relabelled(edit)
+        order = np.concatenate([edit.stay, slots])
+        data = replace(
+            data,
+            order=order,
+            # what becomes free now is written to by the next edit at the earliest
+            free=np.concatenate([free, edit.removed]),
+            total=float(data.weights[order].sum()),
+        )
         return data, data.rows(np.concatenate([edit.relabelled, slots]))
+
+    def _written(self, slots: Slots, edit: Edit, intercept: bool) -> Data:
+        """With new samples in free slots."""
+        store, y = self.store.written(slots, edit.X, edit.stay), _with_room(self.y, edit.y)
+        y[slots], self.sample_weight[slots], self.weights[slots] = (
+            edit.y, edit.sample_weight, edit.weights,
+        )  # fmt: skip
+        self.norms[slots] = norms = as_design(edit.X, intercept).row_norms
+        self.widths[slots] = self.metric.widths(store.block(slots), norms)
+        return replace(self, store=store, y=y)
+
+    def _relabelled(self, edit: Edit) -> Data:
+        y, weights = _with_room(self.y, edit.labels).copy(), self.weights.copy()
+        y[edit.relabelled], weights[edit.relabelled] = edit.labels, edit.label_weights
+        return replace(self, y=y, weights=weights)
 
     def _with_free(self, n_slots: int) -> Data:
         """With enough free slots."""
@@ -182,10 +208,10 @@ class Data:
             sample_weight=grown(self.sample_weight, larger),
             weights=grown(self.weights, larger),
             norms=grown(self.norms, larger),
+            widths=grown(self.widths, larger),
         )
 
 
-def _with_room(y: NDArray, *others: NDArray) -> NDArray:
-    """A copy of the targets whose type holds the others as well, such as longer strings."""
-    kind = np.result_type(y.dtype, *(other.dtype for other in others if len(other)))
-    return y.astype(kind, copy=True)
+def _with_room(y: NDArray, other: NDArray) -> NDArray:
+    """The targets in a type that holds the others as well, such as longer strings."""
+    return y.astype(np.result_type(y.dtype, other.dtype), copy=False)

@@ -27,10 +27,12 @@ def read_edit(model: LinearModel, data: Data, add: Any, remove: Any, relabel: An
     stays = _stays(remove, data.n_samples)
     relabelled, labels = _relabelled(model, data, stays, relabel)
     X, y, sample_weight = _added(model, data, add)
-    if not stays.any() and len(y) == 0:
+    stay, removed = data.order[stays], data.order[~stays]
+    if len(stay) + len(y) == 0:
         raise ValueError("remove: no sample would be left; keep one, or add some.")
     return Edit(
-        stays=stays,
+        stay=stay,
+        removed=removed,
         relabelled=relabelled,
         labels=labels,
         label_weights=_times_class_weight(model, labels, data.sample_weight[relabelled]),

@@ -5,8 +5,8 @@ objective:
 
     P(x) = (½xᵀQx + qᵀx + r)/W + ½·alpha·‖x‖².
 
-A row with ‖a_i‖ that is `room` away from the ends of its piece stays on it until x has moved by
-room/‖a_i‖. So the follower counts how far x has travelled, and every row has a deadline: as long as
+A row of width w (`Metric`) that is `room` away from the ends of its piece stays on it until x has
+moved by room/w. So the follower counts how far x has travelled, and every row has a deadline: as long as
 x has not travelled that far, the row is proved to be on its piece, unread. When the deadline has
 passed, the row is read and gets a new one; if it changed its piece, Q, q and r change by that row.
 P, its gradient and the duality gap are therefore those of *all* rows at every step.
@@ -20,9 +20,9 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS, ROOT_UNDERFLOW, prediction_error
+from safesift.numerics import EPS, UNDERFLOW, length_bound
 from safesift.tracking.data import Data, Rows
-from safesift.tracking.pieces import Pieces, Targets
+from safesift.tracking.pieces import Targets
 from safesift.tracking.store import Slots, grown
 from safesift.tracking.sums import Sums, Terms, parts
 
@@ -87,6 +87,16 @@ class Follower:
             self.enter(data.rows(data.order[part]))
         self.built_with = self.sums.residue(self.point)
 
+    def remeasure(self, before: Data, data: Data) -> None:
+        """Take over deadlines into another metric: what room there is does not depend on it."""
+        slots, deadline = data.order, np.full(len(self.deadline), math.inf)
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            room = (self.deadline[slots] - self.travelled * (1.0 + 4 * EPS)) * before.widths[slots]
+            reach = room / data.widths[slots] * (1.0 - 16 * EPS)
+        # a row without room, or of width 0, has to be read
+        deadline[slots] = np.where(reach > 0, reach, -math.inf)
+        self.deadline, self.travelled = deadline, 0.0
+
     def enter(self, rows: Rows) -> None:
         """Rows that are new: they may lie in slots beyond what there was."""
         if len(rows.slots) == 0:
@@ -95,33 +105,38 @@ class Follower:
         if largest >= len(self.deadline):
             self.piece = grown(self.piece, 2 * largest + 2)
             self.deadline = grown(self.deadline, 2 * largest + 2, math.inf)
-        pieces = self.targets.pieces(rows.y)
-        which = self._place(rows, pieces)
-        self.sums = self.sums.plus(rows.block, rows.norms, pieces.terms(which, rows.weights))
+        terms = self.targets.terms(rows.y, self._place(rows), rows.weights)
+        self.sums = self.sums.plus(rows.block, rows.norms, terms)
 
     def leave(self, rows: Rows) -> None:
         """Rows that are there no longer."""
         if len(rows.slots) == 0:
             return
-        terms = self.targets.pieces(rows.y).terms(self.piece[rows.slots], -rows.weights)
+        self.n_read += len(rows.slots)
+        terms = self.targets.terms(rows.y, self.piece[rows.slots], -rows.weights)
         self.sums = self.sums.plus(rows.block, rows.norms, terms)
         self.deadline[rows.slots] = math.inf
 
-    def _place(self, rows: Rows, pieces: Pieces) -> NDArray[np.intp]:
+    def _place(self, rows: Rows) -> NDArray[np.intp]:
         """Read rows at the point: their pieces, and their deadlines."""
         self.n_read += len(rows.slots)
         pred = rows.block @ self.point
-        which, room = pieces.locate(pred)
-        sizes = self.targets.sizes(rows.y)
-        room -= prediction_error(rows, self.point, rows.norms, pred, sizes)
+        which, room = self.targets.locate(rows.y, pred)
+        room -= self.prediction_errors(rows, pred)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            reach = room / rows.norms
-        reach += self.travelled - 8 * EPS * (self.travelled + np.abs(reach))
+            reach = room / rows.widths
+            reach += self.travelled - 8 * EPS * (self.travelled + np.abs(reach))
         # whatever is not known to be on its piece is read again
         reach[np.isnan(reach)] = -math.inf
         reach[rows.weights == 0] = math.inf
         self.piece[rows.slots], self.deadline[rows.slots] = which, reach
         return which
+
+    def prediction_errors(self, rows: Rows, pred: Array) -> Array:
+        """As `numerics.prediction_error`: of predictions, and of their distance to the targets."""
+        product = rows.dot_error * length_bound(self.point) * rows.norms
+        rounding = 4 * EPS * (np.abs(pred) + (self.targets.sizes(rows.y) + 1.0))
+        return product + rounding + rows.n_columns * UNDERFLOW
 
     def overdue(self, reach: float = 0.0) -> Slots:
         """Rows that may leave their piece within some distance of the point."""
@@ -137,22 +152,20 @@ class Follower:
         int
             How many did.
         """
-        step = point - self.point
-        length = math.sqrt(float(step @ step)) * (1.0 + 8 * EPS) + ROOT_UNDERFLOW
+        length = data.metric.length(point - self.point)
         self.travelled = (self.travelled + length) * (1.0 + 2 * EPS)
         self.point = point
         slots = self.overdue()
         return self._read_again(data.rows(slots)) if slots.size else 0
 
     def _read_again(self, rows: Rows) -> int:
-        before, pieces = self.piece[rows.slots], self.targets.pieces(rows.y)
-        which = self._place(rows, pieces)
+        before = self.piece[rows.slots]
+        which = self._place(rows)
         changed = np.flatnonzero(which != before)
         if changed.size:
             rows = rows.take(changed)
-            pieces = Pieces(*(field[:, changed] for field in pieces))
-            new = pieces.terms(which[changed], rows.weights)
-            old = pieces.terms(before[changed], rows.weights)
+            new = self.targets.terms(rows.y, which[changed], rows.weights)
+            old = self.targets.terms(rows.y, before[changed], rows.weights)
             change = Terms(*(there - here for there, here in zip(new, old, strict=True)))
             self.sums = self.sums.plus(rows.block, rows.norms, change)
             self.n_changed += changed.size

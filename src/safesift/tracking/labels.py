@@ -23,17 +23,21 @@ class Classes:
 
     def edited(self, data: Data, edit: Edit) -> Classes | None:
         """After an edit; None where a class would appear or disappear."""
-        removed = data.order[~edit.stays]
-        counts = self.counts.copy()
-        for y, weights, sign in (
-            (data.y[removed], data.sample_weight[removed], -1),
-            (data.y[edit.relabelled], data.sample_weight[edit.relabelled], -1),
-            (edit.labels, data.sample_weight[edit.relabelled], 1),
-            (edit.y, edit.sample_weight, 1),
-        ):
-            counted = y[weights > 0]
-            codes = np.minimum(np.searchsorted(self.labels, counted), len(counts) - 1)
-            if not (self.labels[codes] == counted).all():
-                return None
-            counts += sign * np.bincount(codes, minlength=len(counts))
+        out = np.concatenate([edit.removed, edit.relabelled])
+        relabelled = data.sample_weight[edit.relabelled]
+        going = self._count(data.y[out], data.sample_weight[out])
+        coming = self._count(
+            np.concatenate([edit.labels, edit.y]), np.concatenate([relabelled, edit.sample_weight])
+        )
+        if going is None or coming is None:
+            return None
+        counts = self.counts - going + coming
         return Classes(self.labels, counts) if counts.min() > 0 else None
+
+    def _count(self, y: NDArray, weights: NDArray) -> NDArray[np.intp] | None:
+        """Samples of positive weight in each class; None where there is another class."""
+        y = y[weights > 0]
+        codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        if not (self.labels[codes] == y).all():
+            return None
+        return np.bincount(codes, minlength=len(self.labels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,28 +19,7 @@ Array = NDArray[np.float64]
 _LABELS = np.array([-1.0, 1.0])
 
 
-class Pieces(NamedTuple):
-    """The pieces of the losses of some rows, each field of shape (n_pieces, n_rows)."""
-
-    lower: Array
-    upper: Array
-    quadratic: Array
-    linear: Array
-    constant: Array
-
-    def locate(self, pred: Array) -> tuple[NDArray[np.intp], Array]:
-        """The piece that each prediction is on, and its distance from the ends of the piece."""
-        room = np.minimum(pred - self.lower, self.upper - pred)
-        return room.argmax(axis=0), room.max(axis=0)
-
-    def terms(self, which: NDArray[np.intp], weights: Array) -> Terms:
-        """What rows contribute on the given pieces."""
-        rows = np.arange(len(which))
-        return Terms(
-            weights * self.quadratic[which, rows],
-            weights * self.linear[which, rows],
-            weights * self.constant[which, rows],
-        )
+_ENDS, _COEFFICIENTS = ("lower", "upper"), ("quadratic", "linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,19 +41,32 @@ class Targets:
     def classification(self) -> bool:
         return self.loss.task == "classification"
 
-    @cached_property
-    def _of_labels(self) -> Array:
-        return _stacked(self.loss, _LABELS)
+    def locate(self, y: NDArray, pred: Array) -> tuple[NDArray[np.intp], Array]:
+        """The piece that each prediction is on, and its distance from the ends of the piece."""
+        lower, upper = self._table(_ENDS, y)[:, :, self._kinds(y)]
+        room = np.minimum(pred - lower, upper - pred)
+        which = room.argmax(axis=0)
+        return which, room[which, np.arange(len(which))]
 
-    def pieces(self, y: NDArray) -> Pieces:
-        """Of rows with these targets."""
-        if self.classification:
-            return Pieces(*self._of_labels[:, :, (y == self.label).astype(np.intp)])
-        return Pieces(*_stacked(self.loss, y))
+    def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
+        """What rows contribute on the given pieces."""
+        return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
 
     def sizes(self, y: NDArray) -> Array | float:
         """The sizes of the numbers that predictions are compared with."""
         return 1.0 if self.classification else target_size(self.loss, y)
+
+    def _table(self, names: tuple[str, ...], y: NDArray) -> Array:
+        """Fields of the pieces, of shape (n_fields, n_pieces, n_kinds of rows)."""
+        return self._of_labels[names] if self.classification else _stacked(self.loss, names, y)
+
+    def _kinds(self, y: NDArray) -> NDArray[np.intp]:
+        """Labels are of two kinds, whatever the number of rows; every number is its own."""
+        return (y == self.label).astype(np.intp) if self.classification else np.arange(len(y))
+
+    @cached_property
+    def _of_labels(self) -> dict[tuple[str, ...], Array]:
+        return {names: _stacked(self.loss, names, _LABELS) for names in (_ENDS, _COEFFICIENTS)}
 
 
 def made_of_pieces(loss: Loss) -> bool:
@@ -90,11 +82,6 @@ def made_of_pieces(loss: Loss) -> bool:
     )
 
 
-def _stacked(loss: Loss, y: Array) -> Array:
-    """The fields of `Pieces`, in one array."""
-    return np.array(
-        [
-            [np.broadcast_to(getattr(piece, name), y.shape) for piece in loss.pieces(y)]
-            for name in Pieces._fields
-        ]
-    )
+def _stacked(loss: Loss, names: tuple[str, ...], y: Array) -> Array:
+    pieces = loss.pieces(y)
+    return np.array([[np.broadcast_to(getattr(p, name), y.shape) for p in pieces] for name in names])

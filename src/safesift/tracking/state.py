@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -68,12 +69,18 @@ class State:
         For classification.
     followers : tuple of Follower
         One for each row of coefficients; none where the model cannot be followed.
+    refused : str
+        Why it cannot.
+    n_read : int
+        Rows read since steps have been measured in the present metric.
     """
 
     task: Task
     data: Data
     classes: Classes | None
     followers: tuple[Follower, ...]
+    refused: str = ""
+    n_read: int = 0
 
 
 class NotFollowedError(Exception):
@@ -139,8 +146,29 @@ def follow(
         left.append(_left_behind(follower, data, end))
         followers.append(follower)
         ends.append(end)
-    moved = replace(state, data=data, followers=tuple(followers))
+    moved = _remeasured(replace(state, data=data, followers=tuple(followers)))
     return Followed(moved, ends, max(gaps), max(left), rebuilt)
+
+
+def _remeasured(state: State) -> State:
+    """In a new metric, once as much work has gone into rows as it takes.
+
+    Data that drift leave the metric behind, and rows are then read more often than they need be.
+    """
+    data, followers = state.data, state.followers
+    n_read = state.n_read + sum(follower.n_read for follower in followers)
+    if n_read <= data.n_samples * len(followers) * len(followers[0].point):
+        return replace(state, n_read=n_read)
+    measured = data.measured(moments(data, followers))
+    for follower in followers:
+        follower.remeasure(data, measured)
+        follower.n_read += data.n_samples
+    return replace(state, data=measured, n_read=0)
+
+
+def moments(data: Data, followers: Sequence[Follower]) -> Array:
+    """The curvature of the problems: second moments of the rows that matter most."""
+    return sum(follower.curvature(data.total) for follower in followers) / len(followers)
 
 
 def _left_behind(follower: Follower, data: Data, end: Settled) -> float:
@@ -176,8 +204,7 @@ def decided_rows(state: State, ends: Any) -> tuple[NDArray[np.bool_], NDArray[np
     for follower, end in zip(state.followers, ends, strict=True):
         unknown = np.zeros(len(data.y), dtype=bool)
         unknown[undecided(follower, data, end.at)] = True
-        pieces = follower.targets.pieces(data.y[rows])
-        terms = pieces.terms(follower.piece[rows], np.ones(len(rows)))
+        terms = follower.targets.terms(data.y[rows], follower.piece[rows], np.ones(len(rows)))
         flat = (terms.quadratic == 0) & (terms.linear == 0)
         kept.append(unknown[rows] | ~flat)
         doubtful |= unknown

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from safesift.numerics import EPS
+from safesift.numerics import EPS, length_bound
 
 Array = NDArray[np.float64]
 
 # rows whose products are summed at a time, so that errors do not grow with their number
-_BLOCK = 4096
+_BLOCK = 512
 
 
 class Terms(NamedTuple):
@@ -61,8 +61,8 @@ class Sums:
         loads = np.abs(terms.quadratic) * norms
         return Sums(
             Q, q, r,
-            self.Q_error + lost * float(loads @ norms) + EPS * _length(Q.ravel()),
-            self.q_error + lost * float(np.abs(terms.linear) @ norms) + EPS * _length(q),
+            self.Q_error + lost * float(loads @ norms) + EPS * length_bound(Q.ravel()),
+            self.q_error + lost * float(np.abs(terms.linear) @ norms) + EPS * length_bound(q),
             self.r_error + lost * float(np.abs(terms.constant).sum()) + EPS * abs(r),
         )  # fmt: skip
 
@@ -72,13 +72,13 @@ class Sums:
 
     def residue(self, point: Array) -> float:
         """By how much the value at a point is off at most, on account of all errors."""
-        length = _length(point)
+        length = length_bound(point)
         return self.r_error + length * (self.q_error + 0.5 * length * self.Q_error)
 
     def gradient_error(self, point: Array) -> float:
         """By how much Q @ point + q is off, this very product included."""
-        length, lost = _length(point), (len(point) + 4) * EPS
-        size = _length(self.Q.ravel()) * length + _length(self.q)
+        length, lost = length_bound(point), (len(point) + 4) * EPS
+        size = length_bound(self.Q.ravel()) * length + length_bound(self.q)
         return self.Q_error * length + self.q_error + lost * size
 
 
@@ -94,7 +94,3 @@ def weighted_gram(block: Any, weights: Array) -> Array:
     else:
         product = block.T @ (weights[:, None] * block)
     return 0.5 * (product + product.T)
-
-
-def _length(u: Array) -> float:
-    return float(np.sqrt(u @ u))

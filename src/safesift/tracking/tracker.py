@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ from safesift.tracking.state import (
     Task,
     decided_rows,
     follow,
+    moments,
     samples_of,
 )
 from safesift.validation import check_positive
@@ -167,14 +169,15 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         self
         """
         began = time.perf_counter()
-        check_is_fitted(self, "estimator_")
+        if "estimator_" not in vars(self):
+            check_is_fitted(self, "estimator_")
         state, model = self._state, self.estimator_
         edit = read_edit(model, state.data, add, remove, relabel)
         classes = state.classes and state.classes.edited(state.data, edit)
         data, entering = state.data.edited(edit, bool(model.fit_intercept))
         if not data.total > 0:
             raise ValueError("no sample with a positive weight would be left: keep or add one.")
-        why = state.task.refused(model)
+        why = state.refused
         if state.classes is not None and classes is None:
             why = "the classes changed"
         try:
@@ -231,7 +234,12 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         classes = None
         if samples.classes is not None:
             classes = Classes.of(samples.y, samples.sample_weight)
-        followers = () if task.refused(model) else _followers(task, samples, fits, data)
+        refused = task.refused(model)
+        followers = () if refused else _followers(task, samples, fits, data)
+        if followers:
+            unmeasured, data = data, data.measured(moments(data, followers))
+            for follower in followers:
+                follower.remeasure(unmeasured, data)
         passes = max(fit.history[-1].passes for fit in fits) + (1 if followers else 0)
         record = {
             "n_samples": data.n_samples,
@@ -252,7 +260,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         vars(self).update(
             estimator_=fitted,
             history_=[*history, record],
-            _state=State(task, data, classes, followers),
+            _state=State(task, data, classes, followers, refused),
             _ends=None,
         )
         model._publish({}, fits if model.verbose else [])
@@ -290,7 +298,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         vars(self).update(
             estimator_=_with_attributes(self.estimator_, attributes),
             history_=[*self.history_, record],
-            _state=State(state.task, state.data, classes, followers),
+            _state=replace(state, classes=classes),
             _ends=ends,
         )
 
