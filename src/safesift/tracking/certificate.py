@@ -1,8 +1,8 @@
 """What is proved about a followed problem: its duality gap, and where its optima are.
 
-Both come from the gradient g of the *edited* objective at the point: the edited rows are in Q and q,
-and the divisor is the total weight after the edit. That g is the gradient over all rows, and what
-may be wrong with it, is the follower's business (`Follower`).
+Both come from the gradient g of the *edited* objective at the point: the edited rows are in Q and
+q, and the divisor is the total weight after the edit. That all rows are in it, on the pieces they
+are on at the point, is what a `Follower` sees to.
 """
 
 from __future__ import annotations
@@ -48,18 +48,17 @@ def slope(follower: Follower, data: Data) -> Slope:
     slope that is off by its prediction's error times the smoothness.
     """
     total, gradient = data.total, follower.gradient(data.total)
-    error = follower.sums.gradient_error(follower.point)
-    doubtful = follower.overdue()
-    if doubtful.size:
-        error += _slope_errors(follower, data, doubtful)
+    error = follower.sums.gradient_error(follower.length)
+    if follower.doubt:
+        error += _slope_errors(follower, data, follower.overdue())
     # the total weight is a pairwise sum, off by (32 + log₂ n)·EPS at most
-    share = (40.0 + math.log2(len(data.y))) * EPS
-    sizes = length_bound(gradient) + 2.0 * follower.alpha * length_bound(follower.point)
+    share = 128 * EPS
+    sizes = length_bound(gradient) + 2.0 * follower.alpha * follower.length
     return Slope(gradient, (error / total) * (1.0 + share) + share * sizes)
 
 
 def _slope_errors(follower: Follower, data: Data, slots: Slots) -> float:
-    rows = data.rows(slots)
+    rows = follower.look(data, slots)
     errors = follower.prediction_errors(rows, rows.block @ follower.point)
     return 2.0 * follower.targets.loss.smoothness * float((rows.weights * rows.norms) @ errors)
 
@@ -69,7 +68,7 @@ def certified_gap(follower: Follower, data: Data, at: Slope) -> float:
     if follower.n_features == len(follower.point):
         return stationary_gap(at.gradient, at.error, follower.alpha)
     column = follower.sums.Q[-1] / data.total
-    doubt = follower.sums.Q_error / data.total + 8 * EPS * length_bound(column)
+    doubt = (follower.sums.Q_error + 8 * EPS * follower.sums.Q_size) / data.total
     least = column[-1] - doubt
     if not least > 0:
         return math.inf
@@ -87,7 +86,7 @@ def certified_gap(follower: Follower, data: Data, at: Slope) -> float:
 
 def _curvature_of(follower: Follower, data: Data, slots: Slots) -> Array:
     """The part of Q that is due to some rows."""
-    rows = data.rows(slots)
+    rows = follower.look(data, slots)
     terms = follower.targets.terms(rows.y, follower.piece[slots], rows.weights)
     return weighted_gram(rows.block, terms.quadratic)
 

@@ -170,13 +170,10 @@ class Data:
         if len(edit.relabelled):
             data = data._relabelled(edit)
         order = np.concatenate([edit.stay, slots])
-        data = replace(
-            data,
-            order=order,
-            # what becomes free now is written to by the next edit at the earliest
-            free=np.concatenate([free, edit.removed]),
-            total=float(data.weights[order].sum()),
-        )
+        # what becomes free now is written to by the next edit at the earliest
+        free = np.concatenate([free, edit.removed])
+        total = float(data.weights[order].sum())
+        data = replace(data, order=order, free=free, total=total)
         return data, data.rows(np.concatenate([edit.relabelled, slots]))
 
     def _written(self, slots: Slots, edit: Edit, intercept: bool) -> Data:
@@ -187,7 +184,8 @@ class Data:
         )  # fmt: skip
         self.norms[slots] = norms = as_design(edit.X, intercept).row_norms
         self.widths[slots] = self.metric.widths(store.block(slots), norms)
-        return replace(self, store=store, y=y)
+        unchanged = store is self.store and y is self.y
+        return self if unchanged else replace(self, store=store, y=y)
 
     def _relabelled(self, edit: Edit) -> Data:
         y, weights = _with_room(self.y, edit.labels).copy(), self.weights.copy()

@@ -1,4 +1,4 @@
-"""What a user passes to `update`, checked against the samples there are, before anything changes."""
+"""What a user passes to `update`, checked before anything changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from safesift.estimators.linear import FLOATS, LinearModel
 from safesift.tracking.data import Data, Edit
 from safesift.tracking.store import Slots
-from safesift.validation import check_weights
+from safesift.validation import check_weights, is_missing
 
 Array = NDArray[np.float64]
 
@@ -118,11 +118,7 @@ def _targets(model: LinearModel, data: Data, name: str, y: Any) -> NDArray:
     y = np.asarray(y)
     y = y if y.ndim == 1 else column_or_1d(y)
     if model._task == "classification":
-        labels = data.y.dtype.kind
-        # numbers are compared with numbers, strings with strings; objects with what they equal
-        if (labels in "US") != (y.dtype.kind in "US") and "O" not in (labels, y.dtype.kind):
-            raise ValueError(f"{name}: y holds {y.dtype}, but the labels so far are {data.y.dtype}.")
-        return y
+        return _labels(name, y, data.y.dtype)
     if y.dtype.kind not in "fiub":
         raise ValueError(f"{name}: y must hold numbers, got {y.dtype}.")
     if not np.isfinite(y).all():
@@ -130,9 +126,19 @@ def _targets(model: LinearModel, data: Data, name: str, y: Any) -> NDArray:
     return y.astype(np.float64, copy=False)
 
 
+def _labels(name: str, y: NDArray, known: np.dtype) -> NDArray:
+    kinds = {y.dtype.kind, known.kind}
+    # numbers compare with numbers and strings with strings; objects with anything
+    if "U" in kinds and len(kinds) > 1 and "O" not in kinds:
+        raise ValueError(f"{name}: y holds {y.dtype}, but the labels so far are {known}.")
+    if y.dtype.kind in "fO" and any(map(is_missing, y)):
+        raise ValueError(f"{name}: y contains missing labels: leave those samples out.")
+    return y
+
+
 def _times_class_weight(model: LinearModel, y: NDArray, weights: Array) -> Array:
     if getattr(model, "class_weight", None) is None or len(y) == 0:
         return weights
-    if isinstance(model.class_weight, str):
-        return weights  # "balanced" is counted over all samples, once they are together
+    if isinstance(model.class_weight, str) or not np.isin(y, model.classes_).all():
+        return weights  # all samples are counted again, once they are together
     return weights * model._class_weights(y, weights, model.classes_)

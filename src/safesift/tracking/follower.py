@@ -6,10 +6,10 @@ objective:
     P(x) = (½xᵀQx + qᵀx + r)/W + ½·alpha·‖x‖².
 
 A row of width w (`Metric`) that is `room` away from the ends of its piece stays on it until x has
-moved by room/w. So the follower counts how far x has travelled, and every row has a deadline: as long as
-x has not travelled that far, the row is proved to be on its piece, unread. When the deadline has
-passed, the row is read and gets a new one; if it changed its piece, Q, q and r change by that row.
-P, its gradient and the duality gap are therefore those of *all* rows at every step.
+moved by room/w. So the follower counts how far x has travelled, and every row has a deadline: as
+long as x has not travelled that far, the row is proved to be on its piece, unread. When the
+deadline has passed, the row is read and gets a new one; if it changed its piece, Q, q and r change
+by that row. P, its gradient and the duality gap are therefore those of *all* rows at every step.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Follower:
         Of the l2 penalty.
     n_features : int
         The coordinates that are penalised; one more is the intercept.
-    point : array
-        Coefficients, then the intercept if there is one.
+    point, length : array, float
+        Coefficients, then the intercept if there is one; a bound on their norm.
     sums : Sums
         Over all rows, on their pieces at the point.
     piece : array
@@ -51,14 +51,17 @@ class Follower:
         infinite for free slots.
     travelled : float
         Length of the way of the point, rounded up.
+    doubt : bool
+        Whether rounding leaves open on which piece some row is.
     n_read, n_changed : int
         Rows read, and rows that were found on another piece, since the last `fresh_copy`.
     """
 
     def __init__(self, targets: Targets, alpha: float, n_features: int, point: Array) -> None:
         self.targets, self.alpha, self.n_features = targets, alpha, n_features
-        self.point = point
+        self.point, self.length = point, length_bound(point)
         self.n_read = self.n_changed = 0
+        self.doubt = False
 
     @classmethod
     def at(
@@ -85,7 +88,7 @@ class Follower:
         self.sums, self.travelled = Sums.zero(len(self.point)), 0.0
         for part in parts(data.n_samples):
             self.enter(data.rows(data.order[part]))
-        self.built_with = self.sums.residue(self.point)
+        self.built_with = self.sums.residue(self.length)
 
     def remeasure(self, before: Data, data: Data) -> None:
         """Take over deadlines into another metric: what room there is does not depend on it."""
@@ -93,9 +96,11 @@ class Follower:
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             room = (self.deadline[slots] - self.travelled * (1.0 + 4 * EPS)) * before.widths[slots]
             reach = room / data.widths[slots] * (1.0 - 16 * EPS)
-        # a row without room, or of width 0, has to be read
+        # a row that nothing moves stays, one without room has to be read
+        reach[self.deadline[slots] == math.inf] = math.inf
         deadline[slots] = np.where(reach > 0, reach, -math.inf)
         self.deadline, self.travelled = deadline, 0.0
+        self.doubt = self.doubt or bool((deadline == -math.inf).any())
 
     def enter(self, rows: Rows) -> None:
         """Rows that are new: they may lie in slots beyond what there was."""
@@ -129,14 +134,20 @@ class Follower:
         # whatever is not known to be on its piece is read again
         reach[np.isnan(reach)] = -math.inf
         reach[rows.weights == 0] = math.inf
+        self.doubt = self.doubt or bool(reach.min() <= self.travelled * (1.0 + 4 * EPS))
         self.piece[rows.slots], self.deadline[rows.slots] = which, reach
         return which
 
     def prediction_errors(self, rows: Rows, pred: Array) -> Array:
         """As `numerics.prediction_error`: of predictions, and of their distance to the targets."""
-        product = rows.dot_error * length_bound(self.point) * rows.norms
+        product = (rows.dot_error * self.length) * rows.norms
         rounding = 4 * EPS * (np.abs(pred) + (self.targets.sizes(rows.y) + 1.0))
         return product + rounding + rows.n_columns * UNDERFLOW
+
+    def look(self, data: Data, slots: Slots) -> Rows:
+        """Some rows, counted as read."""
+        self.n_read += len(slots)
+        return data.rows(slots)
 
     def overdue(self, reach: float = 0.0) -> Slots:
         """Rows that may leave their piece within some distance of the point."""
@@ -154,8 +165,9 @@ class Follower:
         """
         length = data.metric.length(point - self.point)
         self.travelled = (self.travelled + length) * (1.0 + 2 * EPS)
-        self.point = point
+        self.point, self.length = point, length_bound(point)
         slots = self.overdue()
+        self.doubt = False
         return self._read_again(data.rows(slots)) if slots.size else 0
 
     def _read_again(self, rows: Rows) -> int:

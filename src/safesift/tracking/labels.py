@@ -24,20 +24,15 @@ class Classes:
     def edited(self, data: Data, edit: Edit) -> Classes | None:
         """After an edit; None where a class would appear or disappear."""
         out = np.concatenate([edit.removed, edit.relabelled])
+        y = np.concatenate([data.y[out], edit.labels, edit.y])
         relabelled = data.sample_weight[edit.relabelled]
-        going = self._count(data.y[out], data.sample_weight[out])
-        coming = self._count(
-            np.concatenate([edit.labels, edit.y]), np.concatenate([relabelled, edit.sample_weight])
-        )
-        if going is None or coming is None:
-            return None
-        counts = self.counts - going + coming
-        return Classes(self.labels, counts) if counts.min() > 0 else None
-
-    def _count(self, y: NDArray, weights: NDArray) -> NDArray[np.intp] | None:
-        """Samples of positive weight in each class; None where there is another class."""
-        y = y[weights > 0]
+        weights = np.concatenate([data.sample_weight[out], relabelled, edit.sample_weight])
+        signs = np.where(weights > 0, 1, 0)
+        signs[: len(out)] *= -1
         codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
-        if not (self.labels[codes] == y).all():
+        # a sample without weight may have any label
+        if not ((self.labels[codes] == y) | (signs == 0)).all():
             return None
-        return np.bincount(codes, minlength=len(self.labels))
+        counts = self.counts.copy()
+        np.add.at(counts, codes, signs)
+        return Classes(self.labels, counts) if counts.min() > 0 else None

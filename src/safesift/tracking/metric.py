@@ -23,8 +23,8 @@ class Metric:
     """|aᵀd| ≤ width(a)·length(d) for every row a and step d.
 
     From two matrices with T·S ≈ I, aᵀd = (Tᵀa)ᵀ(Sd) + aᵀ(I − TS)d, and with ‖I − TS‖ ≤ η the rest
-    is at most η‖a‖‖d‖ ≤ ‖Tᵀa‖·η‖S‖/(1 − η)·‖d‖. That S is a Cholesky factor of the second moments of
-    the rows makes the bound good, and is not needed for it to hold.
+    is at most η‖a‖‖d‖ ≤ ‖Tᵀa‖·η‖S‖/(1 − η)·‖d‖. That S is a Cholesky factor of the second moments
+    of the rows makes the bound good, and is not needed for it to hold.
 
     Attributes
     ----------

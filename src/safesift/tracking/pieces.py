@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -77,11 +78,12 @@ def made_of_pieces(loss: Loss) -> bool:
     pieces = sorted((float(piece.lower[0]), float(piece.upper[0])) for piece in loss.pieces(y))
     if not pieces or pieces[0][0] != -math.inf or pieces[-1][1] != math.inf:
         return False
-    return all(
-        before[1] == after[0] for before, after in zip(pieces[:-1], pieces[1:], strict=True)
-    )
+    return all(before[1] == after[0] for before, after in pairwise(pieces))
 
 
 def _stacked(loss: Loss, names: tuple[str, ...], y: Array) -> Array:
     pieces = loss.pieces(y)
-    return np.array([[np.broadcast_to(getattr(p, name), y.shape) for p in pieces] for name in names])
+    fields = [
+        [np.broadcast_to(getattr(piece, name), y.shape) for piece in pieces] for name in names
+    ]
+    return np.array(fields)

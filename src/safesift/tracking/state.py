@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from safesift.tracking.follower import Follower
 from safesift.tracking.labels import Classes
 from safesift.tracking.pieces import made_of_pieces
 from safesift.tracking.settle import Settled, settle
+from safesift.tracking.store import Slots
 
 Array = NDArray[np.float64]
 
@@ -71,6 +71,8 @@ class State:
         One for each row of coefficients; none where the model cannot be followed.
     refused : str
         Why it cannot.
+    ends : tuple of Settled, or None
+        Where the followers are; None after a fit, when the fitted model knows.
     n_read : int
         Rows read since steps have been measured in the present metric.
     """
@@ -80,6 +82,7 @@ class State:
     classes: Classes | None
     followers: tuple[Follower, ...]
     refused: str = ""
+    ends: tuple[Settled, ...] | None = None
     n_read: int = 0
 
 
@@ -92,20 +95,9 @@ class Followed:
     """What came of an edit that needed no refit."""
 
     state: State
-    settled: list[Settled]
     relative_gap: float
     residue: float
     rebuilt: bool
-
-    @property
-    def n_undecided(self) -> int:
-        """Rows that some problem does not prove to be on their piece at every optimum."""
-        data = self.state.data
-        found = [
-            undecided(follower, data, settled.at)
-            for follower, settled in zip(self.state.followers, self.settled, strict=True)
-        ]
-        return len(found[0] if len(found) == 1 else np.unique(np.concatenate(found)))
 
 
 def samples_of(model: LinearModel, data: Data) -> Samples:
@@ -115,8 +107,8 @@ def samples_of(model: LinearModel, data: Data) -> Samples:
     if model._task != "classification":
         return Samples(X, y, sample_weight, sample_weight)
     classes = np.unique(y[sample_weight > 0])
-    weights = data.weights[order]
-    if isinstance(model.class_weight, str):
+    weights = sample_weight
+    if model.class_weight is not None:
         weights = sample_weight * model._class_weights(y, sample_weight, classes)
     return Samples(X, y, sample_weight, weights, classes)
 
@@ -146,8 +138,8 @@ def follow(
         left.append(_left_behind(follower, data, end))
         followers.append(follower)
         ends.append(end)
-    moved = _remeasured(replace(state, data=data, followers=tuple(followers)))
-    return Followed(moved, ends, max(gaps), max(left), rebuilt)
+    moved = replace(state, data=data, followers=tuple(followers), ends=tuple(ends))
+    return Followed(_remeasured(moved), max(gaps), max(left), rebuilt)
 
 
 def _remeasured(state: State) -> State:
@@ -173,12 +165,12 @@ def moments(data: Data, followers: Sequence[Follower]) -> Array:
 
 def _left_behind(follower: Follower, data: Data, end: Settled) -> float:
     """By how much the rounding of the sums may change P, as a share of P."""
-    error = follower.sums.residue(follower.point) / data.total
+    error = follower.sums.residue(follower.length) / data.total
     return error / end.value if end.value > 0 else math.inf
 
 
 def _from_the_start(follower: Follower, data: Data, end: Settled) -> float:
-    """What is no reason to rebuild, since it would be there again: twice what there was at first."""
+    """Twice what there was at first: no reason to rebuild, since it would be there again."""
     return 2.0 * follower.built_with / (data.total * end.value) if end.value > 0 else math.inf
 
 
@@ -197,15 +189,21 @@ def _relative_gap(model: LinearModel, task: Task, data: Data, end: Settled, k: i
     return relative
 
 
-def decided_rows(state: State, ends: Any) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """For every sample and problem whether it is kept, and for every sample whether undecided."""
-    data, kept, doubtful = state.data, [], np.zeros(len(state.data.y), dtype=bool)
-    rows = data.order
-    for follower, end in zip(state.followers, ends, strict=True):
-        unknown = np.zeros(len(data.y), dtype=bool)
-        unknown[undecided(follower, data, end.at)] = True
-        terms = follower.targets.terms(data.y[rows], follower.piece[rows], np.ones(len(rows)))
-        flat = (terms.quadratic == 0) & (terms.linear == 0)
-        kept.append(unknown[rows] | ~flat)
-        doubtful |= unknown
-    return np.column_stack(kept), doubtful[rows]
+def undecided_slots(state: State) -> Slots:
+    """Rows that some problem does not prove to be on their piece at every optimum."""
+    found = [
+        undecided(follower, state.data, end.at)
+        for follower, end in zip(state.followers, state.ends, strict=True)
+    ]
+    return found[0] if len(found) == 1 else np.unique(np.concatenate(found))
+
+
+def kept_samples(state: State) -> NDArray[np.bool_]:
+    """For every sample whether some problem does not prove that it has no influence."""
+    data, order = state.data, state.data.order
+    kept = np.zeros(len(data.y), dtype=bool)
+    for follower in state.followers:
+        terms = follower.targets.terms(data.y[order], follower.piece[order], np.ones(len(order)))
+        kept[order] |= (terms.quadratic != 0) | (terms.linear != 0)
+    kept[undecided_slots(state)] = True
+    return kept[order]

@@ -1,7 +1,7 @@
 """Rows in slots: a matrix that rows can be written to, and read from, one by one.
 
 A column of ones is stored with them where the model has an intercept. Writing touches only the
-slots that are written to, or makes a new store, so that whoever holds the other slots never notices.
+slots that are written to, or makes a new store: whoever holds the other slots never notices.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ class Sums:
     Q_error, q_error, r_error : float
         ‖computed − exact‖, in the Frobenius norm, the 2-norm and absolutely, for all that was ever
         added or taken away. What a removed row leaves behind is no more than that.
+    Q_size, q_size : float
+        Bounds on the norms of Q and q.
     """
 
     Q: Array
@@ -43,6 +45,8 @@ class Sums:
     Q_error: float = 0.0
     q_error: float = 0.0
     r_error: float = 0.0
+    Q_size: float = 0.0
+    q_size: float = 0.0
 
     @classmethod
     def zero(cls, n_columns: int) -> Sums:
@@ -58,27 +62,28 @@ class Sums:
         Q = self.Q + weighted_gram(block, terms.quadratic)
         q = self.q + block.T @ terms.linear
         r = self.r + float(terms.constant.sum())
-        loads = np.abs(terms.quadratic) * norms
+        Q_size, q_size = length_bound(Q.ravel()), length_bound(q)
+        quadratic, linear, constant = np.abs(terms)
         return Sums(
             Q, q, r,
-            self.Q_error + lost * float(loads @ norms) + EPS * length_bound(Q.ravel()),
-            self.q_error + lost * float(np.abs(terms.linear) @ norms) + EPS * length_bound(q),
-            self.r_error + lost * float(np.abs(terms.constant).sum()) + EPS * abs(r),
+            self.Q_error + lost * float((quadratic * norms) @ norms) + EPS * Q_size,
+            self.q_error + lost * float(linear @ norms) + EPS * q_size,
+            self.r_error + lost * float(constant.sum()) + EPS * abs(r),
+            Q_size, q_size,
         )  # fmt: skip
 
     def value(self, point: Array) -> float:
         """½xᵀQx + qᵀx + r."""
         return float(point @ (0.5 * (self.Q @ point) + self.q)) + self.r
 
-    def residue(self, point: Array) -> float:
-        """By how much the value at a point is off at most, on account of all errors."""
-        length = length_bound(point)
+    def residue(self, length: float) -> float:
+        """By how much the value at points of some length is off at most, on account of errors."""
         return self.r_error + length * (self.q_error + 0.5 * length * self.Q_error)
 
-    def gradient_error(self, point: Array) -> float:
-        """By how much Q @ point + q is off, this very product included."""
-        length, lost = length_bound(point), (len(point) + 4) * EPS
-        size = length_bound(self.Q.ravel()) * length + length_bound(self.q)
+    def gradient_error(self, length: float) -> float:
+        """By how much Q @ point + q is off at points of some length, this product included."""
+        lost = (len(self.q) + 4) * EPS
+        size = self.Q_size * length + self.q_size
         return self.Q_error * length + self.q_error + lost * size
 
 

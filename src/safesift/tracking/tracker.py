@@ -3,56 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from safesift.estimators.classifier import SafeClassifier
-from safesift.estimators.linear import LinearModel, Samples, missed
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
-from safesift.solvers.records import Fit
-from safesift.tracking.certificate import slope
-from safesift.tracking.data import Data
+from safesift.tracking.data import Edit
 from safesift.tracking.edits import read_edit
-from safesift.tracking.follower import Follower
-from safesift.tracking.labels import Classes
-from safesift.tracking.pieces import Targets
-from safesift.tracking.settle import Settled
-from safesift.tracking.state import (
-    Followed,
-    NotFollowedError,
-    State,
-    Task,
-    decided_rows,
-    follow,
-    moments,
-    samples_of,
-)
+from safesift.tracking.fitted import Tracked
+from safesift.tracking.outcome import Outcome, fitted, followed_to, last_points
+from safesift.tracking.state import NotFollowedError, Task, follow, samples_of
 from safesift.validation import check_positive
 
-Array = NDArray[np.float64]
 
-# what a refit says of every sample, and an update does not write down
-_PER_SAMPLE = ("kept_", "kept_per_class_", "undecided_", "history_", "n_iter_")
-
-
-def _delegates(name: str) -> Any:
-    """The method is there where the estimator, fitted or not, has it."""
-
-    def has(tracker: SafeTracker) -> bool:
-        return hasattr(getattr(tracker, "estimator_", tracker.estimator), name)
-
-    return available_if(has)
-
-
-class SafeTracker(MetaEstimatorMixin, BaseEstimator):
+class SafeTracker(Tracked, MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
     After every `update` the model is that of a fresh fit on the resulting data, to the same
@@ -144,9 +114,10 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         model = clone(self.estimator)
         task = Task.of(model)
         samples = model._read(X, y, sample_weight)
-        counts = {"n_added": len(samples.y), "n_removed": 0, "n_relabelled": 0}
-        self._refit(model, task, samples, None, began, counts, "fit", [])
-        return self
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            outcome = fitted(model, task, samples, None)
+        edit = {"n_added": len(samples.y), "n_removed": 0, "n_relabelled": 0, "why": "fit"}
+        return self._take(outcome, [], edit, began)
 
     def update(self, *, add: Any = None, remove: Any = None, relabel: Any = None) -> Self:
         """Change the data, and the model with them.
@@ -171,28 +142,43 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         began = time.perf_counter()
         if "estimator_" not in vars(self):
             check_is_fitted(self, "estimator_")
+        edit = read_edit(self.estimator_, self._state.data, add, remove, relabel)
+        # sums that overflow end in an infinite gap, and that in a refit
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            outcome, why = self._edited(edit)
+        return self._take(outcome, self.history_, {**edit.counts, "why": why}, began)
+
+    def _edited(self, edit: Edit) -> tuple[Outcome, str]:
+        """What comes of an edit, and why that took a refit, if it did."""
         state, model = self._state, self.estimator_
-        edit = read_edit(model, state.data, add, remove, relabel)
         classes = state.classes and state.classes.edited(state.data, edit)
         data, entering = state.data.edited(edit, bool(model.fit_intercept))
         if not data.total > 0:
             raise ValueError("no sample with a positive weight would be left: keep or add one.")
-        why = state.refused
-        if state.classes is not None and classes is None:
-            why = "the classes changed"
+        other_classes = state.classes is not None and classes is None
         try:
-            if why:
-                raise NotFollowedError(why)
+            if other_classes or state.refused:
+                raise NotFollowedError("the classes changed" if other_classes else state.refused)
             followed = follow(model, state, edit, data, entering, self.residue)
         except NotFollowedError as reason:
             samples = samples_of(model, data)
             self._check_classes(samples)
-            starts = None if state.classes is not None and classes is None else _points(model)
-            self._refit(
-                model, state.task, samples, starts, began, edit.counts, str(reason), self.history_
-            )
-            return self
-        self._publish(followed, classes, began, edit.counts)
+            starts = None if other_classes else last_points(model)
+            return fitted(model, state.task, samples, starts), str(reason)
+        moved = replace(followed, state=replace(followed.state, classes=classes))
+        return followed_to(model, moved), ""
+
+    def _take(
+        self, outcome: Outcome, history: list[dict[str, Any]], edit: dict[str, Any], began: float
+    ) -> Self:
+        """Take over the outcome, all at once and at the very end."""
+        model, state = outcome.model, outcome.state
+        seconds = time.perf_counter() - began
+        record = {"n_samples": state.data.n_samples, **edit, **outcome.record, "seconds": seconds}
+        if model.verbose:
+            print(", ".join(f"{name} {value}" for name, value in record.items()))
+        model._warn(state.task.settings, outcome.missed, len(outcome.missed), stacklevel=4)
+        vars(self).update(estimator_=model, _state=state, history_=[*history, record])
         return self
 
     def _check(self) -> None:
@@ -216,246 +202,3 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
                 f"one class only would be left ({samples.classes[0]!r}, among samples of positive "
                 "weight): keep or add a sample of another."
             )
-
-    # --- what came of it --------------------------------------------------------------------
-
-    def _refit(
-        self, model: LinearModel, task: Task, samples: Samples, starts: Any, began: float,
-        counts: dict[str, int], why: str, history: list[dict[str, Any]],
-    ) -> None:  # fmt: skip
-        """Fit all samples, and make everything that following them needs."""
-        problems = model._problems(samples, task.loss, task.penalty, task.alpha)
-        (fits,) = model._solve([problems], task.settings, starts)
-        attributes = model._attributes(samples, fits)
-        data = Data.of(
-            samples.X, samples.y, samples.sample_weight, samples.weights,
-            problems[0].design.row_norms, problems[0].fit_intercept,
-        )  # fmt: skip
-        classes = None
-        if samples.classes is not None:
-            classes = Classes.of(samples.y, samples.sample_weight)
-        refused = task.refused(model)
-        followers = () if refused else _followers(task, samples, fits, data)
-        if followers:
-            unmeasured, data = data, data.measured(moments(data, followers))
-            for follower in followers:
-                follower.remeasure(unmeasured, data)
-        passes = max(fit.history[-1].passes for fit in fits) + (1 if followers else 0)
-        record = {
-            "n_samples": data.n_samples,
-            **counts,
-            "local": False,
-            "why": why,
-            "rows_read": round(passes * data.n_samples),
-            "passes": passes,
-            "n_changed": 0,
-            "n_undecided": int(attributes["undecided_"].sum()),
-            "gap": max(fit.solution.gap for fit in fits),
-            "relative_gap": max(fit.solution.relative_gap for fit in fits),
-            "residue": 0.0,
-            "rebuilt": bool(followers),
-            "seconds": time.perf_counter() - began,
-        }
-        fitted = _with_attributes(model, attributes)
-        vars(self).update(
-            estimator_=fitted,
-            history_=[*history, record],
-            _state=State(task, data, classes, followers, refused),
-            _ends=None,
-        )
-        model._publish({}, fits if model.verbose else [])
-        model._warn(task.settings, missed(fits), len(fits))
-
-    def _publish(
-        self, followed: Followed, classes: Classes | None, began: float, counts: dict[str, int]
-    ) -> None:
-        """Take over a state that was followed: all at once, at the very end."""
-        state, ends = followed.state, followed.settled
-        n, followers = state.data.n_samples, state.followers
-        gaps = np.array([end.gap for end in ends])
-        rows_read = sum(follower.n_read for follower in followers)
-        attributes = _fitted_attributes(self.estimator_, followers, gaps)
-        record = {
-            "n_samples": n,
-            **counts,
-            "local": rows_read < n * len(followers),
-            "why": "",
-            "rows_read": rows_read,
-            "passes": rows_read / (n * len(followers)),
-            "n_changed": sum(follower.n_changed for follower in followers),
-            "n_undecided": followed.n_undecided,
-            "gap": float(gaps.max()),
-            "relative_gap": followed.relative_gap,
-            "residue": followed.residue,
-            "rebuilt": followed.rebuilt,
-            "seconds": time.perf_counter() - began,
-        }
-        if self.estimator_.verbose:
-            print(
-                f"update: {rows_read} rows read, relative gap {followed.relative_gap:.2g}, "
-                f"{record['n_undecided']} undecided"
-            )
-        vars(self).update(
-            estimator_=_with_attributes(self.estimator_, attributes),
-            history_=[*self.history_, record],
-            _state=replace(state, classes=classes),
-            _ends=ends,
-        )
-
-    # --- the fitted model -------------------------------------------------------------------
-
-    @property
-    def coef_(self) -> Array:
-        return self._fitted("coef_")
-
-    @property
-    def intercept_(self) -> Any:
-        return self._fitted("intercept_")
-
-    @property
-    def classes_(self) -> NDArray:
-        return self._fitted("classes_")
-
-    @property
-    def dual_gap_(self) -> Any:
-        return self._fitted("dual_gap_")
-
-    @property
-    def n_features_in_(self) -> int:
-        return self._fitted("n_features_in_")
-
-    @property
-    def feature_names_in_(self) -> NDArray:
-        return self._fitted("feature_names_in_")
-
-    def _fitted(self, name: str) -> Any:
-        if "estimator_" not in vars(self):
-            raise AttributeError(f"SafeTracker has no {name} yet: call fit first.")
-        return getattr(self.estimator_, name)
-
-    @property
-    def kept_(self) -> NDArray[np.bool_]:
-        if self._ends is None:
-            return self._fitted("kept_")
-        return decided_rows(self._state, self._ends)[0].any(axis=1)
-
-    @property
-    def undecided_(self) -> NDArray[np.bool_]:
-        if self._ends is None:
-            return self._fitted("undecided_")
-        return decided_rows(self._state, self._ends)[1]
-
-    @property
-    def X_(self) -> Any:
-        return self._state.data.store.rows(self._state.data.order)
-
-    @property
-    def y_(self) -> NDArray:
-        return self._state.data.y[self._state.data.order]
-
-    @property
-    def sample_weight_(self) -> Array:
-        return self._state.data.sample_weight[self._state.data.order]
-
-    def predict(self, X: Any) -> NDArray:
-        """Classes or numbers, as the estimator predicts them.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
-
-    @_delegates("decision_function")
-    def decision_function(self, X: Any) -> Array:
-        """Scores of a classifier: positive for `classes_[1]`, or one column per class.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-        """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
-
-    @_delegates("predict_proba")
-    def predict_proba(self, X: Any) -> Array:
-        """Probabilities, for the logistic losses.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-        """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy of a classifier, R² of a regressor.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-        """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.score(X, y, sample_weight)
-
-
-def _followers(
-    task: Task, samples: Samples, fits: Sequence[Fit], data: Data
-) -> tuple[Follower, ...]:
-    """One for each problem, at its solution."""
-    labels = [None]
-    if samples.classes is not None:
-        labels = samples.classes[1:] if len(samples.classes) == 2 else samples.classes
-    n_features = samples.X.shape[1]
-    return tuple(
-        Follower.at(Targets(task.loss, label), task.alpha, n_features, fit.solution.at.point, data)
-        for label, fit in zip(labels, fits, strict=True)
-    )
-
-
-def _points(model: LinearModel) -> list[Array]:
-    """Where a refit begins: at the last model."""
-    coefs, intercepts = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)[:, None]
-    return list(np.hstack([coefs, intercepts]) if model.fit_intercept else coefs)
-
-
-def _fitted_attributes(
-    model: LinearModel, followers: Sequence[Follower], gaps: Array
-) -> dict[str, Any]:
-    """Coefficients and gaps in the shape that the estimator has them."""
-    points = np.stack([follower.point for follower in followers])
-    p = followers[0].n_features
-    coefs = points[:, :p]
-    intercepts = points[:, p] if points.shape[1] > p else np.zeros(len(points))
-    one = len(followers) == 1
-    gap = float(gaps[0]) if one else gaps
-    if model._task == "regression":
-        return {"coef_": coefs[0], "intercept_": float(intercepts[0]), "dual_gap_": gap}
-    return {"coef_": coefs, "intercept_": intercepts, "dual_gap_": gap}
-
-
-def _with_attributes(model: LinearModel, attributes: dict[str, Any]) -> LinearModel:
-    """A copy of a model with other fitted attributes; the model itself does not change."""
-    other = object.__new__(type(model))
-    known = {name: value for name, value in vars(model).items() if name not in _PER_SAMPLE}
-    vars(other).update(known, **attributes)
-    return other
