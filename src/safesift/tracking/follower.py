@@ -130,7 +130,8 @@ class Follower:
         room -= self.prediction_errors(rows, pred)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             reach = room / rows.widths
-            reach += self.travelled - 8 * EPS * (self.travelled + np.abs(reach))
+            reach *= 1.0 - 8 * EPS
+            reach += self.travelled * (1.0 - 8 * EPS)
         # whatever is not known to be on its piece is read again
         reach[np.isnan(reach)] = -math.inf
         reach[rows.weights == 0] = math.inf
