@@ -121,6 +121,8 @@ def law_certificate_holds(seed: int, loss: str, intercept: bool) -> None:
     measured = data.measured(np.cov(rng.normal(size=(d, 4))).reshape(d, d) + np.eye(d))
     follower.remeasure(data, measured)
     data, point = measured, best.point + 10.0 ** rng.uniform(-9, 0) * direction
+    for _ in range(rng.integers(4)):
+        follower.move(point + 0.2 * rng.normal(size=d), data)
     follower.move(point, data)
     at = slope(follower, data)
     gap = certified_gap(follower, data, at)
@@ -147,10 +149,8 @@ def law_sums_are_known(seed: int, loss: str, intercept: bool) -> None:
         large = type(large)(
             large.slots, large.block, large.y, large.weights, scale * large.norms, large.widths
         )
-        follower.leave(some)
-        follower.enter(large)
-        follower.leave(large)
-        follower.enter(some)
+        follower.swap(some, large)
+        follower.swap(large, some)
         follower.move(rng.normal(size=d), data)
     A = np.longdouble(dense_rows(problem))
     terms = follower.targets.terms(

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from safesift.design import as_design
-from safesift.numerics import EPS
+from safesift.numerics import EPS, ROOT_UNDERFLOW
 from safesift.tracking.metric import Metric
 from safesift.tracking.store import Slots, Store, grown, make_store
 from safesift.tracking.sums import parts
@@ -47,6 +48,19 @@ class Rows:
     def dot_error(self) -> float:
         """As of a `Design`: a row has at most as many entries as there are columns."""
         return (self.n_columns + 8) * EPS
+
+    def negative(self) -> Rows:
+        """The same to be taken away: with weights of the other sign."""
+        return Rows(self.slots, self.block, self.y, -self.weights, self.norms, self.widths)
+
+    def joined(self, other: Rows) -> Rows:
+        """These, then others."""
+        stack = sparse.vstack if sparse.issparse(self.block) else np.concatenate
+        return Rows(
+            np.concatenate([self.slots, other.slots]), stack([self.block, other.block]),
+            np.concatenate([self.y, other.y]), np.concatenate([self.weights, other.weights]),
+            np.concatenate([self.norms, other.norms]), np.concatenate([self.widths, other.widths]),
+        )  # fmt: skip
 
     def take(self, which: NDArray) -> Rows:
         """Some of them."""
@@ -135,7 +149,7 @@ class Data:
         return cls(
             store, Metric.of(np.eye(X.shape[1] + intercept)), np.arange(n), np.arange(n, size),
             grown(y, size, y[0]), grown(sample_weight, size), grown(weights, size),
-            grown(norms, size), grown(norms, size), float(weights.sum()),
+            grown(norms, size), grown(norms + ROOT_UNDERFLOW, size), float(weights.sum()),
         )  # fmt: skip
 
     def measured(self, moments: Array) -> Data:

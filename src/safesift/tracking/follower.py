@@ -86,8 +86,9 @@ class Follower:
         size = len(data.y)
         self.piece, self.deadline = np.zeros(size, dtype=np.int8), np.full(size, math.inf)
         self.sums, self.travelled = Sums.zero(len(self.point)), 0.0
+        nothing = data.rows(data.order[:0])
         for part in parts(data.n_samples):
-            self.enter(data.rows(data.order[part]))
+            self.swap(nothing, data.rows(data.order[part]))
         self.built_with = self.sums.residue(self.length)
 
     def remeasure(self, before: Data, data: Data) -> None:
@@ -102,25 +103,19 @@ class Follower:
         self.deadline, self.travelled = deadline, 0.0
         self.doubt = self.doubt or bool((deadline == -math.inf).any())
 
-    def enter(self, rows: Rows) -> None:
-        """Rows that are new: they may lie in slots beyond what there was."""
-        if len(rows.slots) == 0:
-            return
-        largest = int(rows.slots.max())
+    def swap(self, leaving: Rows, entering: Rows) -> None:
+        """Rows that go, and rows that come: these may lie in slots beyond what there was."""
+        before = self.piece[leaving.slots]
+        self.deadline[leaving.slots] = math.inf
+        largest = int(entering.slots.max(initial=-1))
         if largest >= len(self.deadline):
             self.piece = grown(self.piece, 2 * largest + 2)
             self.deadline = grown(self.deadline, 2 * largest + 2, math.inf)
-        terms = self.targets.terms(rows.y, self._place(rows), rows.weights)
+        self.n_read += len(leaving.slots)
+        after = self._place(entering)
+        rows = leaving.negative().joined(entering)
+        terms = self.targets.terms(rows.y, np.concatenate([before, after]), rows.weights)
         self.sums = self.sums.plus(rows.block, rows.norms, terms)
-
-    def leave(self, rows: Rows) -> None:
-        """Rows that are there no longer."""
-        if len(rows.slots) == 0:
-            return
-        self.n_read += len(rows.slots)
-        terms = self.targets.terms(rows.y, self.piece[rows.slots], -rows.weights)
-        self.sums = self.sums.plus(rows.block, rows.norms, terms)
-        self.deadline[rows.slots] = math.inf
 
     def _place(self, rows: Rows) -> NDArray[np.intp]:
         """Read rows at the point: their pieces, and their deadlines."""
@@ -128,14 +123,15 @@ class Follower:
         pred = rows.block @ self.point
         which, room = self.targets.locate(rows.y, pred)
         room -= self.prediction_errors(rows, pred)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            reach = room / rows.widths
-            reach *= 1.0 - 8 * EPS
-            reach += self.travelled * (1.0 - 8 * EPS)
+        reach = room / rows.widths
+        reach *= 1.0 - 8 * EPS
+        reach += self.travelled * (1.0 - 8 * EPS)
         # whatever is not known to be on its piece is read again
         reach[np.isnan(reach)] = -math.inf
         reach[rows.weights == 0] = math.inf
-        self.doubt = self.doubt or bool(reach.min() <= self.travelled * (1.0 + 4 * EPS))
+        self.doubt = self.doubt or bool(
+            reach.min(initial=math.inf) <= self.travelled * (1.0 + 4 * EPS)
+        )
         self.piece[rows.slots], self.deadline[rows.slots] = which, reach
         return which
 

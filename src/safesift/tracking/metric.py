@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS, cholesky, length_bound, norm
+from safesift.numerics import EPS, ROOT_UNDERFLOW, cholesky, length_bound, norm
 
 Array = NDArray[np.float64]
 
@@ -62,10 +62,11 @@ class Metric:
         return cls(T, S, T_size, S_size, rest)
 
     def widths(self, block: Any, norms: Array) -> Array:
-        """‖Tᵀa‖ of the rows of a block, rounded up."""
+        """‖Tᵀa‖ of the rows of a block, rounded up; never 0, since rooms are divided by it."""
         image = block @ self.T
         lost = (len(self.T) + 8) * EPS * self.T_size
-        return np.sqrt(np.einsum("ij,ij->i", image, image)) * (1.0 + 16 * EPS) + lost * norms
+        widths = np.sqrt(np.einsum("ij,ij->i", image, image)) * (1.0 + 16 * EPS) + lost * norms
+        return widths + ROOT_UNDERFLOW
 
     def length(self, step: Array) -> float:
         """The length of a step, rounded up."""

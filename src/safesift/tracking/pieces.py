@@ -51,7 +51,8 @@ class Targets:
 
     def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
         """What rows contribute on the given pieces."""
-        return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
+        kinds = self._kinds(y)
+        return Terms(*(weights * field[which, kinds] for field in self._table(_COEFFICIENTS, y)))
 
     def sizes(self, y: NDArray) -> Array | float:
         """The sizes of the numbers that predictions are compared with."""

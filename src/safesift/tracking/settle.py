@@ -13,7 +13,7 @@ from safesift.tracking.data import Data
 from safesift.tracking.follower import Follower
 
 # steps go on to this share of the gap that is asked for
-_POLISH = 1e-3
+_POLISH = 1e-2
 _LEAST_SHARE = 1e-6
 
 

@@ -128,8 +128,7 @@ def follow(
     followers, ends, rebuilt, gaps, left = [], [], False, [], []
     for k, before in enumerate(state.followers):
         follower = before.fresh_copy()
-        follower.leave(leaving)
-        follower.enter(entering)
+        follower.swap(leaving, entering)
         end = settle(follower, data, tol, max_iter)
         if _left_behind(follower, data, end) > max(residue, _from_the_start(follower, data, end)):
             follower.rebuild(data)
