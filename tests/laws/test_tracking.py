@@ -99,8 +99,8 @@ def old_total(monkeypatch):
     """The divisor of before the edit."""
     right = Data.edited
 
-    def edited(self, edit, intercept):
-        data, entering = right(self, edit, intercept)
+    def edited(self, edit):
+        data, entering = right(self, edit)
         return replace(data, total=self.total), entering
 
     monkeypatch.setattr(Data, "edited", edited)

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from safesift.design import as_design
 from safesift.numerics import EPS, ROOT_UNDERFLOW
-from safesift.tracking.metric import Metric
+from safesift.tracking.metric import Metric, norms_of
 from safesift.tracking.store import Slots, Store, grown, make_store
 from safesift.tracking.sums import parts
 
@@ -175,29 +174,33 @@ class Data:
         """The samples that are removed, or are no longer what they were."""
         return self.rows(np.concatenate([edit.removed, edit.relabelled]))
 
-    def edited(self, edit: Edit, intercept: bool) -> tuple[Data, Rows]:
+    def edited(self, edit: Edit) -> tuple[Data, Rows]:
         """The samples after an edit, and those of them that are new or have a new target."""
         data = self._with_free(len(edit.y))
         slots, free = data.free[: len(edit.y)], data.free[len(edit.y) :]
         if len(slots):
-            data = data._written(slots, edit, intercept)
+            data = data._written(slots, edit)
         if len(edit.relabelled):
             data = data._relabelled(edit)
         order = np.concatenate([edit.stay, slots])
         # what becomes free now is written to by the next edit at the earliest
         free = np.concatenate([free, edit.removed])
         total = float(data.weights[order].sum())
-        data = replace(data, order=order, free=free, total=total)
+        data = Data(
+            data.store, self.metric, order, free, data.y, data.sample_weight, data.weights,
+            data.norms, data.widths, total,
+        )  # fmt: skip
         return data, data.rows(np.concatenate([edit.relabelled, slots]))
 
-    def _written(self, slots: Slots, edit: Edit, intercept: bool) -> Data:
+    def _written(self, slots: Slots, edit: Edit) -> Data:
         """With new samples in free slots."""
         store, y = self.store.written(slots, edit.X, edit.stay), _with_room(self.y, edit.y)
         y[slots], self.sample_weight[slots], self.weights[slots] = (
             edit.y, edit.sample_weight, edit.weights,
         )  # fmt: skip
-        self.norms[slots] = norms = as_design(edit.X, intercept).row_norms
-        self.widths[slots] = self.metric.widths(store.block(slots), norms)
+        block = store.block(slots)
+        self.norms[slots] = norms = norms_of(block)
+        self.widths[slots] = self.metric.widths(block, norms)
         unchanged = store is self.store and y is self.y
         return self if unchanged else replace(self, store=store, y=y)
 

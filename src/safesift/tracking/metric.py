@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from safesift.numerics import EPS, ROOT_UNDERFLOW, cholesky, length_bound, norm
 
@@ -65,8 +66,7 @@ class Metric:
         """‖Tᵀa‖ of the rows of a block, rounded up; never 0, since rooms are divided by it."""
         image = block @ self.T
         lost = (len(self.T) + 8) * EPS * self.T_size
-        widths = np.sqrt(np.einsum("ij,ij->i", image, image)) * (1.0 + 16 * EPS) + lost * norms
-        return widths + ROOT_UNDERFLOW
+        return norms_of(image) + lost * norms
 
     def length(self, step: Array) -> float:
         """The length of a step, rounded up."""
@@ -78,3 +78,13 @@ class Metric:
     def radius(self, euclidean: float) -> float:
         """The largest length of steps of a Euclidean length."""
         return euclidean * self.S_size * (1.0 + 2.0 * self.looseness + 1e-10)
+
+
+def norms_of(block: Any) -> Array:
+    """The norms of rows, rounded up, and never 0: squares may underflow."""
+    if sparse.issparse(block):
+        squares = block.multiply(block).sum(axis=1)
+    else:
+        squares = np.einsum("ij,ij->i", block, block)
+    lost = (block.shape[1] + 8) * EPS
+    return np.sqrt(squares) * (1.0 + lost) + block.shape[1] * ROOT_UNDERFLOW

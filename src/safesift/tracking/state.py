@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +114,13 @@ def samples_of(model: LinearModel, data: Data) -> Samples:
 
 
 def follow(
-    model: LinearModel, state: State, edit: Edit, data: Data, entering: Rows, residue: float
+    model: LinearModel,
+    state: State,
+    edit: Edit,
+    data: Data,
+    entering: Rows,
+    classes: Classes | None,
+    residue: float,
 ) -> Followed:
     """Change the sums by the edited rows, and go to the new optimum.
 
@@ -130,31 +136,33 @@ def follow(
         follower = before.fresh_copy()
         follower.swap(leaving, entering)
         end = settle(follower, data, tol, max_iter)
-        if _left_behind(follower, data, end) > max(residue, _from_the_start(follower, data, end)):
+        error = follower.sums.residue(follower.length)
+        if error > max(residue * data.total * end.value, 2.0 * follower.built_with):
             follower.rebuild(data)
             end, rebuilt = settle(follower, data, tol, max_iter), True
-        gaps.append(_relative_gap(model, state.task, data, end, k))
         left.append(_left_behind(follower, data, end))
+        gaps.append(_relative_gap(model, state.task, data, end, left[-1], k))
         followers.append(follower)
         ends.append(end)
-    moved = replace(state, data=data, followers=tuple(followers), ends=tuple(ends))
-    return Followed(_remeasured(moved), max(gaps), max(left), rebuilt)
+    data, n_read = _remeasured(data, followers, state.n_read)
+    task, followers = state.task, tuple(followers)
+    moved = State(task, data, classes, followers, "", tuple(ends), n_read)
+    return Followed(moved, max(gaps), max(left), rebuilt)
 
 
-def _remeasured(state: State) -> State:
-    """In a new metric, once as much work has gone into rows as it takes.
+def _remeasured(data: Data, followers: Sequence[Follower], n_read: int) -> tuple[Data, int]:
+    """In a new metric, once as much work has gone into rows as it takes; and how much has since.
 
     Data that drift leave the metric behind, and rows are then read more often than they need be.
     """
-    data, followers = state.data, state.followers
-    n_read = state.n_read + sum(follower.n_read for follower in followers)
+    n_read += sum(follower.n_read for follower in followers)
     if n_read <= data.n_samples * len(followers) * len(followers[0].point):
-        return replace(state, n_read=n_read)
+        return data, n_read
     measured = data.measured(moments(data, followers))
     for follower in followers:
         follower.remeasure(data, measured)
         follower.n_read += data.n_samples
-    return replace(state, data=measured, n_read=0)
+    return measured, 0
 
 
 def moments(data: Data, followers: Sequence[Follower]) -> Array:
@@ -168,17 +176,15 @@ def _left_behind(follower: Follower, data: Data, end: Settled) -> float:
     return error / end.value if end.value > 0 else math.inf
 
 
-def _from_the_start(follower: Follower, data: Data, end: Settled) -> float:
-    """Twice what there was at first: no reason to rebuild, since it would be there again."""
-    return 2.0 * follower.built_with / (data.total * end.value) if end.value > 0 else math.inf
-
-
-def _relative_gap(model: LinearModel, task: Task, data: Data, end: Settled, k: int) -> float:
+def _relative_gap(
+    model: LinearModel, task: Task, data: Data, end: Settled, residue: float, k: int
+) -> float:
     """The gap as a share of P of the best constant model, or a bound on that.
 
-    P at the point is at most `gap` above the minimum, which no constant model beats.
+    P at the point, known up to its residue, is at most `gap` above the minimum, which no constant
+    model beats.
     """
-    tol, least = task.settings.tol, end.value - end.gap
+    tol, least = task.settings.tol, end.value * (1.0 - residue) - end.gap
     if 0 <= end.gap <= tol * least:
         return end.gap / least
     problems = model._problems(samples_of(model, data), task.loss, task.penalty, task.alpha)

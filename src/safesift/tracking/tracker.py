@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -152,21 +151,20 @@ class SafeTracker(Tracked, MetaEstimatorMixin, BaseEstimator):
         """What comes of an edit, and why that took a refit, if it did."""
         state, model = self._state, self.estimator_
         classes = state.classes and state.classes.edited(state.data, edit)
-        data, entering = state.data.edited(edit, bool(model.fit_intercept))
+        data, entering = state.data.edited(edit)
         if not data.total > 0:
             raise ValueError("no sample with a positive weight would be left: keep or add one.")
         other_classes = state.classes is not None and classes is None
         try:
             if other_classes or state.refused:
                 raise NotFollowedError("the classes changed" if other_classes else state.refused)
-            followed = follow(model, state, edit, data, entering, self.residue)
+            followed = follow(model, state, edit, data, entering, classes, self.residue)
         except NotFollowedError as reason:
             samples = samples_of(model, data)
             self._check_classes(samples)
             starts = None if other_classes else last_points(model)
             return fitted(model, state.task, samples, starts), str(reason)
-        moved = replace(followed, state=replace(followed.state, classes=classes))
-        return followed_to(model, moved), ""
+        return followed_to(model, followed), ""
 
     def _take(
         self, outcome: Outcome, history: list[dict[str, Any]], edit: dict[str, Any], began: float
