@@ -143,6 +143,23 @@ def test_wider_numbers_and_longer_labels(two_classes):
     assert tracker.history_[-1]["why"] == "the classes changed"
 
 
+@pytest.mark.parametrize(
+    "storages", [(sparse.csr_array, np.asarray), (np.asarray, sparse.csr_array)]
+)
+def test_other_storage_is_taken_over(two_classes, storages):
+    first, then = storages
+    X, y = two_classes
+    X = np.where(np.abs(X) < 0.5, 0.0, X)
+    tracker = ss.SafeTracker(ss.SafeClassifier()).fit(first(X[:100]), y[:100])
+    for start in range(100, 400, 60):  # often enough for holes to be packed
+        rows = slice(start, start + 60)
+        tracker.update(add=(then(X[rows]), y[rows]), remove=np.arange(60))
+    assert sparse.issparse(tracker.X_) == (first is sparse.csr_array)
+    held = tracker.X_.toarray() if sparse.issparse(tracker.X_) else tracker.X_
+    np.testing.assert_array_equal(held, X[300:400])
+    assert_same(tracker, ss.SafeClassifier().fit(X[300:400], y[300:400]))
+
+
 def test_copies_and_pickles_go_their_own_way(two_classes):
     X, y = two_classes
     tracker = ss.SafeTracker(ss.SafeClassifier()).fit(X[:100], y[:100])

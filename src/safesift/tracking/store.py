@@ -119,6 +119,9 @@ class SparseStore:
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
+        if self.intercept:
+            ones = np.ones((X.shape[0], 1), dtype=X.dtype)
+            X = sparse.hstack([X, sparse.csr_array(ones)], format="csr")
         store = self._with_room(slots, X, live)
         return store._appended(slots, X)
 
@@ -162,13 +165,11 @@ class SparseStore:
         return np.repeat(self.starts[slots] - (ends - lengths), lengths) + np.arange(lengths.sum())
 
     def block(self, slots: Slots) -> Any:
-        rows = self.rows(slots).astype(np.float64, copy=False)
-        if not self.intercept:
-            return rows
-        return sparse.hstack([rows, np.ones((len(slots), 1))], format="csr")
-
-    def rows(self, slots: Slots) -> Any:
         entries = self._entries(slots)
         indptr = np.concatenate([[0], np.cumsum(self.lengths[slots])])
-        shape = (len(slots), self.n_features)
-        return sparse.csr_array((self.data[entries], self.indices[entries], indptr), shape=shape)
+        data = self.data[entries].astype(np.float64, copy=False)
+        shape = (len(slots), self.n_features + self.intercept)
+        return sparse.csr_array((data, self.indices[entries], indptr), shape=shape)
+
+    def rows(self, slots: Slots) -> Any:
+        return self.block(slots)[:, : self.n_features].astype(self.data.dtype, copy=False)
