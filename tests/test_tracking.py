@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
 from safesift.tracking import state as states
+from safesift.tracking import tracker as trackers
 
 
 @parametrize_with_checks([ss.SafeTracker(ss.SafeClassifier()), ss.SafeTracker(ss.SafeRegressor())])
@@ -254,25 +255,29 @@ def test_classes_that_come_and_go(two_classes):
 # --- stopping and refusing ------------------------------------------------------------------------
 
 
+def interrupted(stop):
+    def stopped(*arguments):
+        raise stop
+
+    return stopped
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize("where", ["settle", "samples_of"])
+@pytest.mark.parametrize(
+    ("module", "name", "label"), [(states, "settle", None), (trackers, "fitted", 7)]
+)
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_an_interrupted_update_changes_nothing(two_classes, monkeypatch, stop, where, storage):
+def test_an_interrupted_update_changes_nothing(
+    two_classes, monkeypatch, stop, module, name, label, storage
+):
+    """In the middle of its steps, or of the refit that a new class asks for."""
     X, y = storage(two_classes[0]), two_classes[1]
     tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:300], y[:300])
     tracker.update(add=(X[300:310], y[300:310]), remove=np.arange(10))
     known = tracker.coef_.copy(), tracker.y_.copy(), len(tracker.history_)
-
-    def interrupted(*arguments):
-        raise stop
-
+    labels = y[310:350] if label is None else np.full(40, label)
     with monkeypatch.context() as patched:
-        patched.setattr(states, where, interrupted)
-        labels = np.full(40, 7) if where == "samples_of" else y[310:350]
-        import safesift.tracking.tracker as module
-
-        if where == "samples_of":
-            patched.setattr(module, where, interrupted)
+        patched.setattr(module, name, interrupted(stop))
         with pytest.raises(stop):
             tracker.update(add=(X[310:350], labels), remove=np.arange(5), relabel=([6], [0]))
     np.testing.assert_array_equal(tracker.coef_, known[0])
@@ -282,6 +287,20 @@ def test_an_interrupted_update_changes_nothing(two_classes, monkeypatch, stop, w
     tracker.update(add=(X[350:360], y[350:360]), remove=np.arange(10))
     rows = np.r_[20:310, 350:360]
     assert_same(tracker, ss.SafeClassifier(alpha=1e-2).fit(X[rows], y[rows]))
+
+
+def test_an_interrupted_fit_leaves_the_old_model(two_classes, monkeypatch):
+    X, y = two_classes
+    tracker = ss.SafeTracker(ss.SafeClassifier()).fit(X[:100], y[:100])
+    monkeypatch.setattr(trackers, "fitted", interrupted(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        tracker.fit(X[:, :3], y)
+    assert tracker.n_features_in_ == 6 and len(tracker.y_) == 100
+    tracker.update(remove=0)
+    fresh = ss.SafeTracker(ss.SafeClassifier())
+    with pytest.raises(KeyboardInterrupt):
+        fresh.fit(X, y)
+    assert not [name for name in vars(fresh) if name.endswith("_")]
 
 
 def test_convergence_warning(two_classes):

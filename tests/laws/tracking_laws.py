@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
 from safesift.losses import LOSSES
@@ -70,7 +75,10 @@ def law_model_is_optimal(tracker, X, y, weights) -> None:
         best, size = optimum(problem), max(1.0, problem.constant_value)
         # recomputed from its definition
         assert objective(problem, point) <= best.value + gap + NOISE * size
-        assert gap <= 1e-6 * size
+        if tracker.history_[-1]["relative_gap"] <= model.tol:
+            assert gap <= model.tol * size
+        else:
+            assert tracker.history_[-1]["why"]  # only a fit may end without reaching it
         if not problem.fit_intercept:
             far = np.linalg.norm(point - best.point)
             assert far <= np.sqrt(2.0 * gap / model.alpha) + best.accuracy + 1e-7
@@ -164,6 +172,14 @@ def law_sums_are_known(seed: int, loss: str, intercept: bool) -> None:
     assert abs(float(r - sums.r)) <= sums.r_error
 
 
+@contextmanager
+def hard_to_fit():
+    """The gap says how far a fit came."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
 class Edits:
     """A tracker, and the samples it should have."""
 
@@ -180,7 +196,8 @@ class Edits:
             self.y[: self.n_classes] = np.arange(self.n_classes)
             self.weights[: self.n_classes] = 1.0
         self.tracker = ss.SafeTracker(model)
-        self.tracker.fit(self.stored(self.X), self.y, self.weights)
+        with hard_to_fit():
+            self.tracker.fit(self.stored(self.X), self.y, self.weights)
 
     def new(self, n):
         X = rows(self.rng, n, self.p)
@@ -215,12 +232,11 @@ class Edits:
         }
         needed = 2 if self.task == "classification" else 0
         if not (new[2] > 0).any() or len(np.unique(new[1][new[2] > 0])) < needed:
-            try:
+            with pytest.raises(ValueError, match="would be left"):
                 self.tracker.update(**change)
-            except ValueError:
-                return
-            raise AssertionError("an edit that leaves no problem was accepted")
-        self.tracker.update(**change)
+            return
+        with hard_to_fit():
+            self.tracker.update(**change)
         self.X, self.y, self.weights = new
 
     def check(self) -> None:
