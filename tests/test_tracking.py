@@ -201,6 +201,16 @@ def test_what_large_rows_leave_behind_is_cleared_away(two_classes):
     assert_same(tracker, ss.SafeClassifier(alpha=1e-2).fit(X[:500], y[:500]))
 
 
+def test_what_they_leave_behind_is_cleared_away_even_if_it_was_there_from_the_start(two_classes):
+    X, y = two_classes
+    X = X[:510] * np.where(np.arange(510) < 500, 1.0, 1e6)[:, None]
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X, y[:510])
+    tracker.update(remove=slice(500, 510))
+    last = tracker.history_[-1]
+    assert (last["rebuilt"] or last["why"]) and last["residue"] <= tracker.residue
+    assert_same(tracker, ss.SafeClassifier(alpha=1e-2).fit(X[:500], y[:500]))
+
+
 # --- what cannot be followed ----------------------------------------------------------------------
 
 
@@ -231,11 +241,15 @@ def test_steps_that_get_nowhere_end_in_a_refit(two_classes, monkeypatch):
     assert_same(tracker, ss.SafeClassifier().fit(X[:400], y[:400]))
 
 
-def test_targets_far_from_zero_are_fitted_again_if_need_be(numbers):
-    """Sums of squares of targets lose the digits that matter; the gap says so."""
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e7])
+def test_targets_far_from_zero(numbers, far):
+    """Sums of their squares lose the value of P, but not its gradient, nor the gap."""
     X, y = numbers
-    tracker, fresh = slide(ss.SafeTracker(ss.SafeRegressor("squared")), X, y + 1e6, n_steps=2)
-    np.testing.assert_allclose(tracker.coef_, fresh.coef_, atol=1e-3)
+    model = ss.SafeRegressor("squared_epsilon_insensitive")
+    tracker, fresh = slide(ss.SafeTracker(model), X, y + far, n_steps=3)
+    assert 0 < tracker.history_[-1]["relative_gap"] <= 1e-6
+    assert all(update["why"] == "" for update in tracker.history_[1:])
+    np.testing.assert_allclose(tracker.coef_, fresh.coef_, atol=1e-7)
 
 
 def test_classes_that_come_and_go(two_classes):

@@ -51,6 +51,8 @@ class Follower:
         infinite for free slots.
     travelled : float
         Length of the way of the point, rounded up.
+    fresh_residue : float
+        What rounding may change of P, right after the sums were built from all rows.
     doubt : bool
         Whether rounding leaves open on which piece some row is.
     n_read, n_changed : int
@@ -89,7 +91,7 @@ class Follower:
         nothing = data.rows(data.order[:0])
         for part in parts(data.n_samples):
             self.swap(nothing, data.rows(data.order[part]))
-        self.built_with = self.sums.residue(self.length)
+        self.fresh_residue = self.residue(data.total)
 
     def remeasure(self, before: Data, data: Data) -> None:
         """Take over deadlines into another metric: what room there is does not depend on it."""
@@ -184,6 +186,11 @@ class Follower:
         """P, with W the total weight."""
         coef = self.point[: self.n_features]
         return self.sums.value(self.point) / total + 0.5 * self.alpha * float(coef @ coef)
+
+    def residue(self, total: float) -> float:
+        """By how much the rounding of the sums may change P, as a share of P."""
+        value = self.value(total)
+        return self.sums.residue(self.length) / (total * value) if value > 0 else math.inf
 
     def gradient(self, total: float) -> Array:
         """The gradient of P, with W the total weight."""

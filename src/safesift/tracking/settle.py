@@ -61,7 +61,7 @@ def settle(follower: Follower, data: Data, tol: float, max_iter: int) -> Settled
 def _step(follower: Follower, data: Data, at: Slope, value: float) -> float | None:
     """A Newton step, shorter where P would rise; None where it does not fall at all."""
     start, step = follower.point, -_solved(follower.curvature(data.total), at.gradient)
-    room = 64 * EPS * (abs(value) + follower.sums.residue(follower.length) / data.total)
+    room = 64 * EPS * abs(value) + follower.sums.rounding(follower.length) / data.total
     share = 1.0
     while share > _LEAST_SHARE:
         follower.move(start + share * step, data)

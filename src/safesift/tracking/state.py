@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -136,12 +135,13 @@ def follow(
         follower = before.fresh_copy()
         follower.swap(leaving, entering)
         end = settle(follower, data, tol, max_iter)
-        error = follower.sums.residue(follower.length)
-        if error > max(residue * data.total * end.value, 2.0 * follower.built_with):
+        # twice what fresh sums had is no reason, since it would be there again
+        if follower.residue(data.total) > max(residue, 2.0 * follower.fresh_residue):
             follower.rebuild(data)
             end, rebuilt = settle(follower, data, tol, max_iter), True
-        left.append(_left_behind(follower, data, end))
-        gaps.append(_relative_gap(model, state.task, data, end, left[-1], k))
+        left.append(follower.residue(data.total))
+        error = follower.sums.residue(follower.length) / data.total
+        gaps.append(_relative_gap(model, state.task, data, end, error, k))
         followers.append(follower)
         ends.append(end)
     data, n_read = _remeasured(data, followers, state.n_read)
@@ -170,21 +170,15 @@ def moments(data: Data, followers: Sequence[Follower]) -> Array:
     return sum(follower.curvature(data.total) for follower in followers) / len(followers)
 
 
-def _left_behind(follower: Follower, data: Data, end: Settled) -> float:
-    """By how much the rounding of the sums may change P, as a share of P."""
-    error = follower.sums.residue(follower.length) / data.total
-    return error / end.value if end.value > 0 else math.inf
-
-
 def _relative_gap(
-    model: LinearModel, task: Task, data: Data, end: Settled, residue: float, k: int
+    model: LinearModel, task: Task, data: Data, end: Settled, error: float, k: int
 ) -> float:
     """The gap as a share of P of the best constant model, or a bound on that.
 
-    P at the point, known up to its residue, is at most `gap` above the minimum, which no constant
+    P at the point, known up to an error, is at most `gap` above the minimum, which no constant
     model beats.
     """
-    tol, least = task.settings.tol, end.value * (1.0 - residue) - end.gap
+    tol, least = task.settings.tol, end.value - error - end.gap
     if 0 <= end.gap <= tol * least:
         return end.gap / least
     problems = model._problems(samples_of(model, data), task.loss, task.penalty, task.alpha)

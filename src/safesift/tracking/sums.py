@@ -14,7 +14,7 @@ from safesift.numerics import EPS, length_bound
 Array = NDArray[np.float64]
 
 # rows whose products are summed at a time, so that errors do not grow with their number
-_BLOCK = 512
+_BLOCK = 256
 
 
 class Terms(NamedTuple):
@@ -75,6 +75,11 @@ class Sums:
     def value(self, point: Array) -> float:
         """½xᵀQx + qᵀx + r."""
         return float(point @ (0.5 * (self.Q @ point) + self.q)) + self.r
+
+    def rounding(self, length: float) -> float:
+        """What computing the value at points of some length may lose."""
+        size = length * (length * self.Q_size + self.q_size) + abs(self.r)
+        return (len(self.q) + 8) * EPS * size
 
     def residue(self, length: float) -> float:
         """By how much the value at points of some length is off at most, on account of errors."""

@@ -37,7 +37,8 @@ class SafeTracker(Tracked, MetaEstimatorMixin, BaseEstimator):
         Says what to fit, and to which tolerance. It is cloned, not changed.
     residue : float, default=1e-10
         What rounding may leave behind of rows that came and went: a bound on the change of the
-        objective, relative to it. Beyond it the Gram matrix is built anew from the rows.
+        objective, relative to it. Beyond it (and twice what fresh sums have) the Gram matrix is
+        built anew from the rows.
 
     Attributes
     ----------
