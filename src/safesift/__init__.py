@@ -19,6 +19,7 @@ _LAZY = {
     "SafeClassifierCV": "safesift.estimators.cross_validation",
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
+    "SafeTracker": "safesift.tracking.tracker",
     "SampleScreener": "safesift.estimators.sampler",
     "MiningResult": "safesift.mining",
     "mine_hard": "safesift.mining",
@@ -55,6 +56,7 @@ __all__ = [
     "SafeClassifierCV",
     "SafeRegressor",
     "SafeRegressorCV",
+    "SafeTracker",
     "SampleScreener",
     "ScreeningResult",
     "SetDistance",
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair
     from safesift.screening import ScreeningResult, screen
+    from safesift.tracking.tracker import SafeTracker
 
 
 def __getattr__(name: str) -> Any:
