@@ -20,6 +20,7 @@ from safesift.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
+from safesift.validation import make_problem
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
 from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples
@@ -151,3 +152,22 @@ def test_any_start_leads_to_the_same_model(recipe):
     ((cold,),), ((warm,),) = (solve_path([[problem]], settings, starts) for starts in (None, [far]))
     assert_certified(warm, settings)
     assert_same_model(cold, warm)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1_ball"])
+@pytest.mark.parametrize("loss", ["smoothed_epsilon_insensitive", "smoothed_hinge"])
+def test_flat_models_do_not_stop_a_solver(loss, penalty):
+    """Where nearly all rows are on linear pieces, the minimiser of a step's model is far away."""
+    settings = Settings(tol=1e-6, max_iter=500)
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(-2, 3, (12, 2)) if seed % 5 else rng.normal(size=(12, 2))
+        X = X * rng.choice([1.0, 1.0, 1.0, 30.0], size=(12, 1))
+        y = np.where(rng.random(12) < 0.5, 1.0, -1.0)
+        y[:2] = [-1.0, 1.0]
+        problem = make_problem(
+            X, y, loss=loss, penalty=penalty, alpha=(0.01, 0.3)[seed % 2],
+            fit_intercept=seed % 3 > 0,
+        ).problem  # fmt: skip
+        ((fit,),) = solve_path([[problem]], settings)
+        assert fit.solution.converged, seed

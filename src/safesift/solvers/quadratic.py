@@ -131,7 +131,8 @@ def _(penalty: L1Ball, model: Model, alpha: float, start: Array) -> Array:
         search = _searched(model, weight, found)
         found, excess = search.u, float(np.abs(search.u[:p]).sum()) - penalty.radius
         low, high = (weight, high) if excess > 0 else (low, weight)
-        if abs(excess) <= 4 * EPS * penalty.radius or high - low <= 4 * EPS * high:
+        enclosed = math.isfinite(high) and high - low <= 4 * EPS * high
+        if enclosed or abs(excess) <= 4 * EPS * penalty.radius:
             break
         weight = weight + excess * search.weight_per_norm()
         if not low < weight < high:

@@ -17,7 +17,9 @@ from safesift.solvers.views import Local, SomeRows, View
 Array = NDArray[np.float64]
 
 # the least damping of a step, relative to the largest curvature of the loss, and the most
-_LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e3
+_LEAST_DAMPING, _TRUSTED_DAMPING, _MOST_DAMPING = 1e-13, 1e-11, 1e4
+# a step that gains less than this share of what the model promised says that the model is too flat
+_POOR = 0.01
 # products of two numbers below that are finite
 _OVERFLOW = 1e150
 
@@ -58,6 +60,7 @@ class Steps:
                 self.n_iter += 1
                 return True
             self._damping *= 1e3
+        self._damping = _LEAST_DAMPING
         return False
 
     def _damped(self, H: Array) -> Array:
@@ -87,7 +90,8 @@ class Steps:
         # a step that damping made short says little about what is left
         self.promised = promised if trusted else math.inf
         self.exact = full and trusted and np.array_equal(view.weights(reached), view.weights(here))
-        self._damping = max(0.1 * self._damping, _LEAST_DAMPING)
+        poor = here.value - reached.value < _POOR * promised and not full
+        self._damping = max((100.0 if poor else 0.1) * self._damping, _LEAST_DAMPING)
         view.here = reached
         return True
 
