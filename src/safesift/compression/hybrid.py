@@ -1,0 +1,142 @@
+"""Hard samples mixed with representative ones, as many of each as the budget allows.
+
+A sample is kept with a probability π_i, and then stands for s_i/π_i samples. For m kept samples
+the probabilities are proportional to a mix of
+
+* the sensitivity s_i·‖ν_i‖·√(a_iᵀH⁻¹a_i): what the solution owes to the sample, measured by the
+  gradient of its loss. Sampling in proportion to it gives the gradient at the solution the least
+  variance for m samples (importance sampling), but on its own it keeps hard samples and outliers;
+* a uniform share η = d/m, at least a fifth, at most 1, with d the effective dimension: with hardly
+  more samples than dimensions, hard ones only mislead;
+* below m = d the uniform share moves to the half of the samples whose prediction is nearest to the
+  edge of the flat piece. So few samples do not determine the model, which is then bent to fit each
+  of them: they had better be typical.
+
+Where the kept samples cannot have weights, all samples that are not proved to be without influence
+have the same probability instead: what they pull at the solution is then, on average, a multiple of
+what all samples pull, which only changes alpha. The others pull nothing there at any rate, and have
+a fifth of that probability.
+
+Once m exceeds the number of samples that are not proved to be without influence, those are kept for
+certain, and the others only carry the weight of their kind: the optimum is that of all samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.compression.examined import Examined
+
+Array = NDArray[np.float64]
+
+# the least share of the budget that is drawn uniformly: no weight exceeds 5 times the mean one
+UNIFORM = 0.2
+# multiples of it are as evenly spread over [0, 1) as can be, however many there are
+_GOLDEN = 0.5 * (5**0.5 - 1.0)
+_N_BUDGETS = 48
+
+
+@dataclass(frozen=True, eq=False)
+class Hybrid:
+    """The mix for given samples.
+
+    Attributes
+    ----------
+    samples : Examined
+    start : float
+        A random number in [0, 1): all that is random.
+    weighted : bool
+        Whether the kept samples can have weights.
+    """
+
+    samples: Examined
+    start: float
+    weighted: bool = True
+
+    def inclusion(self, budget: int) -> Array:
+        """The probability π_i with which every sample is kept, for a number of kept samples."""
+        samples = self.samples
+        active = samples.active
+        if budget <= active.sum():
+            return _proportional(self._sizes(budget), budget)
+        idle = np.where(active, 0.0, samples.weights)
+        return np.where(active, 1.0, _proportional(idle, budget - active.sum()))
+
+    def _sizes(self, budget: int) -> Array:
+        """What the probabilities are proportional to."""
+        s, dimension = self.samples.weights, self.samples.metric.dimension
+        spread = min(budget / dimension, 1.0) if dimension > 0 else 1.0
+        even = s if self.weighted else np.where(self.samples.active, s, UNIFORM * s)
+        typical = spread * even / even.sum() + (1.0 - spread) * self._typical
+        if not (self.weighted and self.sensitivity.any()):
+            return typical
+        uniform = min(max(dimension / budget, UNIFORM), 1.0)
+        return uniform * typical + (1.0 - uniform) * self.sensitivity
+
+    @cached_property
+    def sensitivity(self) -> Array:
+        """Shares of the gradient's size at the solution, adding up to 1 (or 0)."""
+        samples = self.samples
+        sizes = np.linalg.norm(samples.slopes, axis=1) * np.sqrt(samples.metric.leverage)
+        sizes = np.where(samples.counted, samples.weights * sizes, 0.0)
+        return sizes / (sizes.sum() or 1.0)
+
+    @cached_property
+    def _typical(self) -> Array:
+        """Shares of the samples nearest to the edge of the flat piece, adding up to 1."""
+        distance = np.where(self.samples.counted, np.abs(self.samples.margins), np.inf)
+        near = distance <= np.median(distance[self.samples.counted])
+        weights = np.where(near, self.samples.weights, 0.0)
+        return weights / weights.sum()
+
+    @cached_property
+    def numbers(self) -> Array:
+        """A number in [0, 1) per sample: it is kept where that is below π_i.
+
+        Along the samples of a class, in the order of their predictions, they are as evenly spread
+        as multiples of the golden ratio, so that every part of that order gives its share.
+        """
+        samples = self.samples
+        order = np.lexsort((samples.own_predictions, samples.class_codes, ~samples.counted))
+        numbers = np.empty(len(order))
+        numbers[order] = np.mod(self.start + _GOLDEN * np.arange(len(order)), 1.0)
+        return numbers
+
+    def priorities(self, budget: int) -> Array:
+        """The largest ones are kept, for a budget (sequential Poisson sampling)."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.inclusion(budget) / self.numbers
+        return np.where(np.isnan(ratio), 0.0, ratio)
+
+    def first_budgets(self) -> Array:
+        """From which budget on a sample is kept, infinite for one without weight."""
+        counted = int(self.samples.counted.sum())
+        budgets = np.unique(np.geomspace(1, counted, _N_BUDGETS).round().astype(int))
+        first = np.full(len(self.numbers), np.inf)
+        below, before = np.zeros(len(first)), 0
+        for budget in budgets:
+            kept = self.inclusion(budget)
+            comes = np.isinf(first) & (kept > self.numbers)
+            rise = (self.numbers[comes] - below[comes]) / (kept[comes] - below[comes])
+            first[comes] = before + np.clip(rise, 0.0, 1.0) * (budget - before)
+            below, before = kept, budget
+        return first
+
+
+def _proportional(sizes: Array, budget: int) -> Array:
+    """Probabilities proportional to sizes that add up to the budget, none above 1."""
+    certain = np.zeros(len(sizes), dtype=bool)
+    while True:
+        others = np.where(certain, 0.0, sizes)
+        left, total = budget - certain.sum(), others.sum()
+        if left <= 0 or total <= 0:
+            return certain.astype(np.float64)
+        kept = np.where(certain, 1.0, (left / total) * others)
+        beyond = (kept >= 1.0) & ~certain
+        if not beyond.any():
+            return kept
+        certain |= beyond

@@ -1,0 +1,72 @@
+"""Ways to rank samples: a score each, the largest kept first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.compression.examined import Examined
+from safesift.compression.hybrid import Hybrid
+from safesift.registry import unknown_name
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to rank samples.
+
+    Attributes
+    ----------
+    scores : function of Examined and Generator
+    represents : bool
+        Whether the kept rows stand for the dropped ones, so that their weights should add up to
+        those of all; otherwise the dropped rows are taken to be of no influence.
+    adapts : bool
+        Whether the choice depends on the budget by more than a cut through the ranking.
+    """
+
+    scores: Callable[[Examined, np.random.Generator], Array]
+    represents: bool
+    adapts: bool = False
+
+
+def _screening(samples: Examined, rng: np.random.Generator) -> Array:
+    return samples.test_values
+
+
+def _margin(samples: Examined, rng: np.random.Generator) -> Array:
+    return samples.margins
+
+
+def _leverage(samples: Examined, rng: np.random.Generator) -> Array:
+    return samples.weights * samples.metric.leverage
+
+
+def _random(samples: Examined, rng: np.random.Generator) -> Array:
+    # the largest of s uniform numbers, in distribution: weight 2 is repetition
+    with np.errstate(divide="ignore"):
+        return rng.random(len(samples.weights)) ** (1.0 / samples.weights)
+
+
+def _hybrid(samples: Examined, rng: np.random.Generator) -> Array:
+    return -Hybrid(samples, rng.random()).first_budgets()
+
+
+METHODS: dict[str, Method] = {
+    "hybrid": Method(_hybrid, represents=True, adapts=True),
+    "screening": Method(_screening, represents=False),
+    "margin": Method(_margin, represents=False),
+    "leverage": Method(_leverage, represents=True),
+    "random": Method(_random, represents=True),
+}
+
+
+def method_named(name: str) -> Method:
+    """The method of that name, or one sentence."""
+    if not isinstance(name, str) or name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+    return METHODS[name]
