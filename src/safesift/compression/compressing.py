@@ -206,10 +206,9 @@ def _mixed_weights(samples: Examined, mix: Hybrid, kept: Indices, strata: Indice
     idle = np.where(active, 0.0, samples.weights)
     masses = np.bincount(strata, idle)
     carried = np.bincount(strata[kept], idle[kept], minlength=len(masses))
-    if not active[kept].sum() == active.sum() or (carried == 0)[masses > 0].any():
-        return calibrated(
-            samples, kept, design_weights(own, mix.inclusion(len(kept))[kept]), strata
-        )
+    if active[kept].sum() < active.sum() or (carried == 0)[masses > 0].any():
+        inclusion = mix.inclusion(len(kept))[kept]
+        return calibrated(samples, kept, design_weights(own, inclusion), strata)
     carriers = ~active[kept]
     if carriers.any():
         own[carriers] = rescaled(own[carriers], strata[kept][carriers], masses)
