@@ -6,11 +6,13 @@ the probabilities are proportional to a mix of
 * the sensitivity s_i·‖ν_i‖·√(a_iᵀH⁻¹a_i): what the solution owes to the sample, measured by the
   gradient of its loss. Sampling in proportion to it gives the gradient at the solution the least
   variance for m samples (importance sampling), but on its own it keeps hard samples and outliers;
-* a uniform share η = d/m, at least a fifth, at most 1, with d the effective dimension: with hardly
-  more samples than dimensions, hard ones only mislead;
-* below m = d the uniform share moves to the half of the samples whose prediction is nearest to the
-  edge of the flat piece. So few samples do not determine the model, which is then bent to fit each
-  of them: they had better be typical.
+* a uniform share η = (1.5·d/m)², at least a fifth, at most 1, with d the effective dimension: with
+  hardly more samples than dimensions, hard ones only mislead;
+* below m = 4d a part 1 − m/(4d) of that share moves to the half of the samples whose prediction is
+  nearest to the edge of the flat piece. So few samples do not determine the model, which is bent to
+  fit each of them: they had better be typical.
+
+The two constants are measured: see `benchmarks/compression.py`.
 
 Where the kept samples cannot have weights, all samples that are not proved to be without influence
 have the same probability instead: what they pull at the solution is then, on average, a multiple of
@@ -35,6 +37,8 @@ Array = NDArray[np.float64]
 
 # the least share of the budget that is drawn uniformly: no weight exceeds 5 times the mean one
 UNIFORM = 0.2
+# samples per dimension: up to so many no hard ones are sought, from so many on no typical ones
+_FEW, _ENOUGH = 1.5, 4.0
 # multiples of it are as evenly spread over [0, 1) as can be, however many there are
 _GOLDEN = 0.5 * (5**0.5 - 1.0)
 _N_BUDGETS = 48
@@ -69,12 +73,14 @@ class Hybrid:
     def _sizes(self, budget: int) -> Array:
         """What the probabilities are proportional to."""
         s, dimension = self.samples.weights, self.samples.metric.dimension
-        spread = min(budget / dimension, 1.0) if dimension > 0 else 1.0
+        with np.errstate(divide="ignore"):
+            ratio = np.float64(budget) / dimension
+        spread = min(ratio / _ENOUGH, 1.0)
         even = s if self.weighted else np.where(self.samples.active, s, UNIFORM * s)
         typical = spread * even / even.sum() + (1.0 - spread) * self._typical
         if not (self.weighted and self.sensitivity.any()):
             return typical
-        uniform = min(max(dimension / budget, UNIFORM), 1.0)
+        uniform = min(max((_FEW / ratio) ** 2, UNIFORM), 1.0)
         return uniform * typical + (1.0 - uniform) * self.sensitivity
 
     @cached_property
