@@ -91,3 +91,14 @@ def test_the_race_from_start_to_end():
     for words in ("safesift", "LIBLINEAR dual", "LIBLINEAR primal", "best peer", "Single fits"):
         assert words in ended.stdout
     assert "Error" not in ended.stdout
+
+
+def test_the_benchmark_of_compression_from_start_to_end():
+    ended = subprocess.run(
+        [sys.executable, str(FOLDER / "compression.py"), "--quick"],
+        capture_output=True, text=True, check=False,
+        env={name: v for name, v in os.environ.items() if name != "SAFESIFT_DATA"},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    for words in ("synthetic: test accuracy", "hybrid", "99.8 %", "holds"):
+        assert words in ended.stdout

@@ -76,6 +76,8 @@ def show_compressed(facts: Mapping[str, Any]) -> None:
         f"{escape(facts['input'])} → {escape(facts['output'])}"
     )
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")  # a long path must stay whole
     table.add_row("method", facts["method"])
     table.add_row("proof", _compressed_proof(facts["certified"]))
     if facts["weights_output"] is not None:

@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 _LEAST, _MOST = 0.1, 5.0
 # ρ relative to the mean eigenvalue of what is to be inverted; rounds bring the rest
 _DAMPING = 1e-2
-_ROUNDS, _STEPS = 6, 60
+_ROUNDS, _STEPS, _PRECISION = 6, 30, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,9 @@ def _moved(part: Totals, weights: Array, wanted: Array, damping: float) -> Array
             dtype=np.float64,
         )
         missing = wanted - part.of(found)
-        step = lsqr(operator, missing, damp=damping, iter_lim=_STEPS, atol=1e-8, btol=1e-8)[0]
+        step = lsqr(
+            operator, missing, damp=damping, iter_lim=_STEPS, atol=_PRECISION, btol=_PRECISION
+        )[0]
         found = np.clip(found + roots * step, low, high)
         free = (found > low) & (found < high)
         if not free.any():

@@ -101,7 +101,7 @@ class Hybrid:
 
     @cached_property
     def numbers(self) -> Array:
-        """A number in [0, 1) per sample: it is kept where that is below π_i.
+        """A number in [0, 1) per sample: it is kept where 1 minus that is at most π_i.
 
         Along the samples of a class, in the order of their predictions, they are as evenly spread
         as multiples of the golden ratio, so that every part of that order gives its share.
@@ -114,9 +114,9 @@ class Hybrid:
 
     def priorities(self, budget: int) -> Array:
         """The largest ones are kept, for a budget (sequential Poisson sampling)."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = self.inclusion(budget) / self.numbers
-        return np.where(np.isnan(ratio), 0.0, ratio)
+        kept = self.inclusion(budget)
+        # what is certain comes first, whatever its number; 1 − u, as u may be 0
+        return np.where(kept >= 1.0, np.inf, kept / (1.0 - self.numbers))
 
     def first_budgets(self) -> Array:
         """From which budget on a sample is kept, infinite for one without weight."""
@@ -126,8 +126,9 @@ class Hybrid:
         below, before = np.zeros(len(first)), 0
         for budget in budgets:
             kept = self.inclusion(budget)
-            comes = np.isinf(first) & (kept > self.numbers)
-            rise = (self.numbers[comes] - below[comes]) / (kept[comes] - below[comes])
+            needed = 1.0 - self.numbers
+            comes = np.isinf(first) & (kept >= needed)
+            rise = (needed[comes] - below[comes]) / (kept[comes] - below[comes])
             first[comes] = before + np.clip(rise, 0.0, 1.0) * (budget - before)
             below, before = kept, budget
         return first
