@@ -23,6 +23,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/price_of_ridge.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/compression.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws

@@ -44,7 +44,8 @@ def curve_of(name: str, case: dict[str, Any], jobs: int) -> ss.CompressionCurve:
     rows = np.random.default_rng(0).permutation(len(y))[: case["rows"]]
     return ss.compression_curve(
         X[rows], y[rows], loss=case["loss"], alpha=case["alpha"], fractions=FRACTIONS,
-        methods=METHODS, n_repeats=case["repeats"], n_jobs=jobs, random_state=0, verbose=1,
+        methods=METHODS, n_repeats=case["repeats"], fit_intercept=True, n_jobs=jobs,
+        random_state=0, verbose=1,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@
 * `hybrid`: hard samples mixed with representative ones, as the budget allows.
 * `calibration`: weights with which the kept rows pull at the solution as all rows do.
 * `choosing`: how many and which rows, of which strata.
-* `ranking`, `compressing`, `curve`: what the user calls.
+* `ranking`, `compressing`, `curve`: what the user calls; `repeats`: splits and processes.
 
 A method is a function in `methods.METHODS`; nothing else knows their names.
 """

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift import progress
 from safesift.compression.compressing import Choice, Compressed
 from safesift.compression.examined import Examined, Model, examine
 from safesift.compression.methods import method_named
 from safesift.compression.ranking import generator, seed_of
+from safesift.compression.repeats import Run, Split, splits_of
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.registry import resolve
-from safesift.validation import check_count, vector
+from safesift.validation import check_count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
-_TEST_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,15 +90,6 @@ class CompressionCurve:
         return plot_compression(self, axes)
 
 
-@dataclass(frozen=True, eq=False)
-class _Split:
-    """Rows to train on, and samples to test on."""
-
-    train: Indices
-    X_test: Any
-    y_test: Any
-
-
 @dataclass(frozen=True)
 class _Plan:
     """What every repeat does."""
@@ -132,7 +122,7 @@ def compression_curve(
     n_repeats: int = 5,
     test: tuple[Any, Any] | None = None,
     scoring: Any = None,
-    fit_intercept: bool = True,
+    fit_intercept: bool = False,
     region: str | Region = "auto",
     n_jobs: int | None = None,
     random_state: Any = None,
@@ -159,7 +149,7 @@ def compression_curve(
     scoring : str or callable, optional
         A scorer of scikit-learn, such as "neg_mean_squared_error"; by default the estimator's own:
         accuracy for classification, R² for regression.
-    fit_intercept : bool, default=True
+    fit_intercept : bool, default=False
     n_jobs : int, optional
         Processes, as joblib counts them.
     random_state : int, RandomState or None, default=None
@@ -186,37 +176,34 @@ def compression_curve(
     for method in methods:
         method_named(method)
     rng = generator(random_state)
-    splits = _splits(X, y, test, check_count("n_repeats", n_repeats), loss, rng)
+    task = resolve("loss", loss, LOSSES, Loss).task
+    splits = splits_of(X, y, test, check_count("n_repeats", n_repeats), task, rng)
     n_train = len(splits[0].train)
     counts = np.maximum(np.round((1.0 - deleted) * n_train).astype(int), 1)
     model = Model(loss, penalty, alpha, fit_intercept)
     plan = _Plan(model, tuple(methods), tuple(counts), region, scoring)
     seeds = [seed_of(rng) for _ in splits]
-    task = resolve("loss", loss, LOSSES, Loss).task
-    scores = _scores(plan, X, y, splits, seeds, _Run(n_jobs, verbose))
-    return CompressionCurve(
-        deleted, counts, plan.methods, np.moveaxis(scores[:, 1:], 0, -1).reshape(
-            len(plan.methods), len(counts), len(splits)
-        ), scores[:, 0], _metric(scoring, task),
-    )  # fmt: skip
+    full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))
+    return CompressionCurve(deleted, counts, plan.methods, scores, full, _metric(scoring, task))
 
 
 def _scores(
-    plan: _Plan, X: Any, y: Any, splits: list[_Split], seeds: list[int], run: _Run
-) -> Array:
-    """For every split the score of all rows, then those of methods × fractions."""
-    choices = list(run(_choices, [(plan, X, y, *pair) for pair in zip(splits, seeds, strict=True)],
-                       "ranking"))  # fmt: skip
+    plan: _Plan, X: Any, y: Any, splits: list[Split], seeds: list[int], run: Run
+) -> tuple[Array, Array]:
+    """Of all rows, for every split; and for methods × counts × splits."""
+    pairs = zip(splits, seeds, strict=True)
+    choices = list(run(_choices, [(plan, X, y, *pair) for pair in pairs], "ranking"))
     tasks = [
         (plan, X, y, split, small)
         for split, smalls in zip(splits, choices, strict=True)
         for small in smalls
     ]
-    scores = np.array(list(run(_score, tasks, "fitting")))
-    return scores.reshape(len(splits), -1)
+    found = np.array(list(run(_score, tasks, "fitting"))).reshape(len(splits), -1)
+    shape = len(plan.methods), len(plan.counts), len(splits)
+    return found[:, 0], found[:, 1:].T.reshape(shape)
 
 
-def _choices(plan: _Plan, X: Any, y: Any, split: _Split, seed: int) -> list[Compressed | None]:
+def _choices(plan: _Plan, X: Any, y: Any, split: Split, seed: int) -> list[Compressed | None]:
     """All rows first, then for every method and count the rows to fit to."""
     from sklearn.utils import _safe_indexing
 
@@ -237,8 +224,9 @@ def _made(samples: Examined, method: str, count: int, seed: int) -> Compressed |
     return Choice(method).made(samples, int(count), np.random.default_rng(seed))
 
 
-def _score(plan: _Plan, X: Any, y: Any, split: _Split, small: Compressed | None) -> float:
+def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) -> float:
     """The score on the test data of the model of some of the training rows."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import check_scoring
     from sklearn.utils import _safe_indexing
 
@@ -247,51 +235,11 @@ def _score(plan: _Plan, X: Any, y: Any, split: _Split, small: Compressed | None)
     rows = split.train[small.indices]
     estimator = plan.estimator(small.alpha)
     scorer = check_scoring(estimator, plan.scoring)
-    estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), sample_weight=small.weights)
+    with warnings.catch_warnings():
+        # one of many models, and nothing that the user could do about it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), small.weights)
     return float(scorer(estimator, split.X_test, split.y_test))
-
-
-@dataclass(frozen=True)
-class _Run:
-    """Calls a function on many arguments, in several processes, and tells how far it is."""
-
-    n_jobs: int | None
-    verbose: int
-
-    def __call__(self, function: Callable, tasks: Sequence[tuple], stage: str) -> Iterable[Any]:
-        from joblib import Parallel, delayed
-
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        results = parallel(delayed(function)(*task) for task in tasks)
-        return self._told(results, stage, len(tasks))
-
-    def _told(self, results: Iterable[Any], stage: str, total: int) -> Iterator[Any]:
-        for done, result in enumerate(results, start=1):
-            progress.report(stage, done, total)
-            if self.verbose and (done % max(total // 10, 1) == 0 or done == total):
-                print(f"{stage}: {done} of {total}")
-            yield result
-
-
-def _splits(
-    X: Any, y: Any, test: Any, n_repeats: int, loss: str | Loss, rng: np.random.Generator
-) -> list[_Split]:
-    from sklearn.model_selection import train_test_split
-    from sklearn.utils import _safe_indexing, check_consistent_length
-
-    check_consistent_length(X, y)
-    n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if test is not None:
-        X_test, y_test = test
-        return [_Split(np.arange(n), X_test, y_test)] * n_repeats
-    by = vector("y", y) if resolve("loss", loss, LOSSES, Loss).task == "classification" else None
-    splits = []
-    for _ in range(n_repeats):
-        train, tested = train_test_split(
-            np.arange(n), test_size=_TEST_SHARE, stratify=by, random_state=seed_of(rng)
-        )
-        splits.append(_Split(train, _safe_indexing(X, tested), _safe_indexing(y, tested)))
-    return splits
 
 
 def _check_fractions(fractions: Any) -> Array:

@@ -72,12 +72,11 @@ class Hybrid:
 
     def _sizes(self, budget: int) -> Array:
         """What the probabilities are proportional to."""
-        s, dimension = self.samples.weights, self.samples.metric.dimension
+        dimension = self.samples.metric.dimension
         with np.errstate(divide="ignore"):
             ratio = np.float64(budget) / dimension
         spread = min(ratio / _ENOUGH, 1.0)
-        even = s if self.weighted else np.where(self.samples.active, s, UNIFORM * s)
-        typical = spread * even / even.sum() + (1.0 - spread) * self._typical
+        typical = spread * self._even + (1.0 - spread) * self._typical
         if not (self.weighted and self.sensitivity.any()):
             return typical
         uniform = min(max((_FEW / ratio) ** 2, UNIFORM), 1.0)
@@ -92,12 +91,23 @@ class Hybrid:
         return sizes / (sizes.sum() or 1.0)
 
     @cached_property
+    def _even(self) -> Array:
+        """Shares that do not look at single samples, adding up to 1."""
+        samples = self.samples
+        if self.weighted:
+            return samples.weights / samples.weights.sum()
+        rates = np.where(samples.active, 1.0, UNIFORM) * samples.counted
+        return rates / rates.sum()
+
+    @cached_property
     def _typical(self) -> Array:
         """Shares of the samples nearest to the edge of the flat piece, adding up to 1."""
-        distance = np.where(self.samples.counted, np.abs(self.samples.margins), np.inf)
-        near = distance <= np.median(distance[self.samples.counted])
-        weights = np.where(near, self.samples.weights, 0.0)
-        return weights / weights.sum()
+        counted = self.samples.counted
+        distance = np.where(counted, np.abs(self.samples.margins), np.inf)
+        near = distance <= np.median(distance[counted])
+        # what has no new weight keeps its own, so that it must not count twice
+        shares = np.where(near, self.samples.weights if self.weighted else counted, 0.0)
+        return shares / shares.sum()
 
     @cached_property
     def numbers(self) -> Array:

@@ -47,9 +47,8 @@ def _leverage(samples: Examined, rng: np.random.Generator) -> Array:
 
 
 def _random(samples: Examined, rng: np.random.Generator) -> Array:
-    # the largest of s uniform numbers, in distribution: weight 2 is repetition
-    with np.errstate(divide="ignore"):
-        return rng.random(len(samples.weights)) ** (1.0 / samples.weights)
+    # whatever their weights, which those that are drawn keep
+    return rng.random(len(samples.weights))
 
 
 def _hybrid(samples: Examined, rng: np.random.Generator) -> Array:

@@ -82,7 +82,7 @@ def rank_samples(
         * "margin": the same for the prediction at the solution, without a region.
         * "leverage": ridge leverage, weight times a_iᵀ(AᵀSA/W + alpha·I)⁻¹a_i; estimated by random
           projections beyond 2 000 features.
-        * "random": uniform; the larger its weight, the earlier a sample comes.
+        * "random": uniform, whatever the weights: those that are drawn keep them.
         * "hybrid": minus the budget from which on a sample is kept by `compress`, up to a few
           exchanges: hard samples mixed with representative ones.
     fit_intercept : bool, default=False

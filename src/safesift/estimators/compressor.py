@@ -134,10 +134,12 @@ class SampleCompressor(BaseSampler):
         if task == "classification":
             # an indicator of one class against the rest becomes labels
             targets, _ = check_target_type(y, indicate_one_vs_all=True)
-        rows, targets = validate_data(
-            self, X, targets, accept_sparse="csr", dtype=FLOATS, multi_output=task == "interval",
-            y_numeric=task != "classification",
-        )  # fmt: skip
+        how = {"accept_sparse": "csr", "dtype": FLOATS}
+        if task == "interval":
+            rows = validate_data(self, X, **how)  # the ends may be infinite
+        else:
+            numeric = task == "regression"
+            rows, targets = validate_data(self, X, targets, **how, y_numeric=numeric)
         if task == "classification":
             check_classification_targets(targets)
         small = compress(rows, targets, sample_weight=sample_weight, **self.get_params(deep=False))
