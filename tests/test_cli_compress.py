@@ -95,6 +95,14 @@ def test_numbers_and_intervals(data):  # noqa: F811
             assert len(kept["X"]) == len(kept["y"]) == len(kept["x1"]) == 12
 
 
+def test_more_than_two_classes(data):  # noqa: F811
+    result = run("compress", data / "data.csv", "--target", "weight", "--ignore", "note,label",
+                 "--keep", "9", "--stratify", "-o", data / "kept.csv")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    weight = samples()[2]
+    assert set(weight[kept_rows(data, "data.csv")]) == {0, 1, 2}
+
+
 def test_says_what_was_kept_and_how_to_train(data):  # noqa: F811
     result = compress(data, "data.csv", "--keep", "10%")
     text = " ".join(result.stdout.split())

@@ -199,7 +199,7 @@ def law_calibrated_weights_pull_as_all_rows(setting) -> None:
 @examples(0.2)
 @given(setting=ORDERLY)
 def test_calibrated_weights_pull_as_all_rows(setting):
-    law_calibrated_weights_pull_as_all_rows(setting)
+    decided(law_calibrated_weights_pull_as_all_rows, setting)
 
 
 # --- the laws can fail ------------------------------------------------------------------------

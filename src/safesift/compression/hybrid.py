@@ -8,11 +8,11 @@ the probabilities are proportional to a mix of
   variance for m samples (importance sampling), but on its own it keeps hard samples and outliers;
 * a uniform share η = (1.5·d/m)², at least a fifth, at most 1, with d the effective dimension: with
   hardly more samples than dimensions, hard ones only mislead;
-* below m = 4d a part 1 − m/(4d) of that share moves to the half of the samples whose prediction is
-  nearest to the edge of the flat piece. So few samples do not determine the model, which is bent to
-  fit each of them: they had better be typical.
+* below m = 4d a part 1 − m/(4d) of that share moves to the quarter of every class whose predictions
+  are nearest to the edge of the flat piece. So few samples do not determine the model, which is
+  bent to fit each of them: they had better be typical.
 
-The two constants are measured: see `benchmarks/compression.py`.
+The constants are measured: see `benchmarks/compression.py`.
 
 Where the kept samples cannot have weights, all samples that are not proved to be without influence
 have the same probability instead: what they pull at the solution is then, on average, a multiple of
@@ -39,6 +39,8 @@ Array = NDArray[np.float64]
 UNIFORM = 0.2
 # samples per dimension: up to so many no hard ones are sought, from so many on no typical ones
 _FEW, _ENOUGH = 1.5, 4.0
+# which share of a class is typical of it
+_TYPICAL = 0.25
 # multiples of it are as evenly spread over [0, 1) as can be, however many there are
 _GOLDEN = 0.5 * (5**0.5 - 1.0)
 _N_BUDGETS = 48
@@ -101,13 +103,19 @@ class Hybrid:
 
     @cached_property
     def _typical(self) -> Array:
-        """Shares of the samples nearest to the edge of the flat piece, adding up to 1."""
-        counted = self.samples.counted
-        distance = np.where(counted, np.abs(self.samples.margins), np.inf)
-        near = distance <= np.median(distance[counted])
-        # what has no new weight keeps its own, so that it must not count twice
-        shares = np.where(near, self.samples.weights if self.weighted else counted, 0.0)
-        return shares / shares.sum()
+        """Shares of the samples nearest to the edge of the flat piece, adding up to 1.
+
+        A quarter of every class, with the share of all of it: those of a rare class are harder.
+        """
+        codes, distance = self.samples.class_codes, np.abs(self.samples.margins)
+        shares = np.zeros(len(codes))
+        for code in np.unique(codes[self.samples.counted]):
+            of_class = (codes == code) & self.samples.counted
+            near = of_class & (distance <= np.quantile(distance[of_class], _TYPICAL))
+            # what gets no new weight keeps its own, which must not count twice
+            sizes = np.where(near, self.samples.weights if self.weighted else 1.0, 0.0)
+            shares += self._even[of_class].sum() * sizes / sizes.sum()
+        return shares
 
     @cached_property
     def numbers(self) -> Array:
