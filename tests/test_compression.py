@@ -13,6 +13,8 @@ import safesift as ss
 from safesift import progress
 from safesift.compression.examined import Model, examine
 from safesift.compression.leverage import DiagonalMetric, WholeMetric
+from safesift.regions import Region
+from safesift.regions.base import Everything
 from safesift.validation import make_problem
 
 METHODS = ("screening", "margin", "random", "leverage", "hybrid")
@@ -63,15 +65,20 @@ def test_a_loss_that_is_flat_nowhere(numbers):
     assert (ranking.scores > 0).all()
 
 
-def test_an_intercept_without_bounds_is_ranked_by_margin():
-    """All bounds are infinite: a region of the whole space."""
-    X, y = np.array([[1.0], [2.0], [-0.5], [3.0]]), np.array([0, 1, 1, 1])
-    how = {"loss": "hinge", "alpha": 0.1, "fit_intercept": True}
-    ranking = ss.rank_samples(X, y, **how)
-    margins = ss.rank_samples(X, y, **how, method="margin")
-    if np.isinf(ranking.scores).all():
-        np.testing.assert_array_equal(ranking.order, margins.order)
-    assert ranking.n_certified <= len(y)
+class Nowhere(Region):
+    """Knows nothing, as where the data do not bound an intercept."""
+
+    def build(self, problem, at):
+        return Everything()
+
+
+def test_bounds_that_say_nothing_are_ranked_by_margin(labelled):
+    X, y = labelled
+    ranking = ss.rank_samples(X, y, alpha=1e-2, region=Nowhere())
+    assert np.isinf(ranking.scores).all()
+    margins = ss.rank_samples(X, y, alpha=1e-2, method="margin")
+    np.testing.assert_array_equal(ranking.order, margins.order)
+    assert ranking.n_certified == len(y)
 
 
 def test_leverage_is_exact(labelled):
@@ -211,6 +218,18 @@ def test_given_weights_stay_without_reweighting(labelled):
         )
         np.testing.assert_array_equal(small.weights, weights[small.indices])
         assert (small.weights > 0).all()
+
+
+def test_alpha_stays_where_the_kept_rows_stand_for_all(labelled):
+    X, y = labelled
+    for method in ("random", "leverage"):
+        small = ss.compress(X, y, n_keep=60, alpha=1e-2, method=method, reweight=False)
+        assert small.weights is None and small.alpha == pytest.approx(1e-2)
+    for method in ("screening", "margin"):
+        small = ss.compress(X, y, n_keep=60, alpha=1e-2, method=method)
+        assert small.weights is None and small.alpha == pytest.approx(1e-2 * 600 / 60)
+    between = ss.compress(X, y, n_keep=60, alpha=1e-2, reweight=False).alpha
+    assert 1e-2 < between < 1e-2 * 600 / 60
 
 
 def test_intervals(numbers):

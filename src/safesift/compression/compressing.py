@@ -35,9 +35,10 @@ class Compressed:
         kept rows stand for the dropped ones. Otherwise the weights that the samples had, None if
         they had none.
     alpha : float
-        The alpha to train with, next to the *mean* loss of the kept rows: the given one where the
-        weights add up to W, else times W/W_kept, so that the divisor stays that of all samples
-        (and times the share of the influential weight that is kept, for "hybrid").
+        The alpha to train with, next to the *mean* loss of the kept rows. The given one where those
+        stand for the dropped ones; times W/W_kept where the dropped ones are taken to be of no
+        influence, so that the divisor stays that of all samples; in between for "hybrid" without
+        new weights.
     certified : bool
         Whether the optimum of the kept rows, with these weights and this alpha, is proved to be
         the optimum of all samples.
@@ -159,10 +160,11 @@ class Choice:
         if method.adapts:
             return self._mixed(samples, count, strata, Hybrid(samples, rng.random(), represents))
         kept = first_of(samples, ranked(samples, self.method, rng).order, count, strata)
+        if represents:
+            return self._record(samples, kept, _scaled(samples.weights, kept, strata))
         own = samples.weights[kept]
-        if not represents:
-            return self._record(samples, kept, own, 1.0)
-        return self._record(samples, kept, _scaled(samples.weights, kept, strata))
+        share = float(own.sum() / samples.weights.sum()) if method.represents else 1.0
+        return self._record(samples, kept, own, share)
 
     def _mixed(self, samples: Examined, count: int, strata: Indices, mix: Hybrid) -> Compressed:
         """Hard and representative rows."""
@@ -188,12 +190,7 @@ class Choice:
         """Whether what is dropped, or has another weight, is proved to be of no influence."""
         same = np.zeros(len(samples.weights), dtype=bool)
         same[kept] = used == samples.weights[kept]
-        needed = samples.counted
-        if self.method == "hybrid":
-            needed = samples.active
-        elif self.method in ("screening", "margin") and samples.certified:
-            needed = samples.counted & (samples.test_values >= 0)
-        return bool(same[needed].all())
+        return bool(same[method_named(self.method).needed(samples)].all())
 
 
 def _scaled(weights: Array, kept: Indices, strata: Indices) -> Array:

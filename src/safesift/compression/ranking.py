@@ -31,7 +31,8 @@ class Ranking:
     method : str
     n_certified : int or None
         Of the method "screening": so many rows at the front are enough. The optimum of those, with
-        the divisor W of all, is the optimum of all, and that is proved. None where nothing is.
+        the divisor W of all, is the optimum of all, and that is proved. All of them where a guess
+        entered the region. None for the other methods.
     classes : array or None
         The labels of a classification.
     """
@@ -115,10 +116,10 @@ def rank_samples(
 
 def ranked(samples: Examined, method: str, rng: np.random.Generator) -> Ranking:
     """The ranking of samples that are examined already."""
-    scores = method_named(method).scores(samples, rng)
-    n_certified = None
-    if method == "screening" and samples.certified:
-        n_certified = int(((scores >= 0) & samples.counted).sum())
+    how = method_named(method)
+    scores, n_certified = how.scores(samples, rng), None
+    if how.ranks_needed_first:
+        n_certified = int(how.needed(samples).sum())
     return Ranking(ordered(samples, scores), scores, method, n_certified, samples.classes)
 
 
