@@ -170,17 +170,28 @@ def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
         axes.errorbar(
             kept, mean, yerr=error, label=method, color=_METHOD_COLORS[method], lw=2, marker="o",
             ms=4, capsize=3, zorder=3 if method == "hybrid" else 2,
+            ls="--" if method == "margin" else "-",  # it often lies on "screening"
         )  # fmt: skip
     axes.set_xscale("log")
     axes.invert_xaxis()
-    axes.set_xticks(kept, [f"{100 * fraction:g}" for fraction in curve.fractions])
+    shown = _apart(np.log(kept))
+    axes.set_xticks(kept[shown], [f"{100 * fraction:g}" for fraction in curve.fractions[shown]])
     axes.set_xticks([], minor=True)
     axes.set_xlabel("% of the training samples deleted")
     axes.set_ylabel(f"test {curve.metric}")
     axes.set_ylim(bottom=max(axes.get_ylim()[0], _lowest_worth_showing(curve)))
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left")
     axes.spines[["top", "right"]].set_visible(False)
     return axes
+
+
+def _apart(places: np.ndarray) -> list[int]:
+    """Ticks whose labels do not run into each other: a twentieth of the axis apart."""
+    chosen = [0]
+    for k, place in enumerate(places):
+        if abs(place - places[chosen[-1]]) > 0.05 * np.ptp(places):
+            chosen.append(k)
+    return chosen
 
 
 def _lowest_worth_showing(curve: CompressionCurve) -> float:
