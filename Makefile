@@ -24,6 +24,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/compression.py
+	$(BIN)/python benchmarks/compression_transfer.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
