@@ -25,6 +25,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/mining.py
 	$(BIN)/python benchmarks/tracking.py
+	$(BIN)/python benchmarks/compression.py
+	$(BIN)/python benchmarks/compression_transfer.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws

@@ -113,3 +113,14 @@ def test_mining_from_start_to_end():
     assert ended.returncode == 0, ended.stderr
     for words in ("synthetic", "LinearSVC", "memory"):
         assert words in ended.stdout
+
+
+def test_the_benchmark_of_compression_from_start_to_end():
+    ended = subprocess.run(
+        [sys.executable, str(FOLDER / "compression.py"), "--quick"],
+        capture_output=True, text=True, check=False,
+        env={name: v for name, v in os.environ.items() if name != "SAFESIFT_DATA"},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    for words in ("synthetic: test accuracy", "hybrid", "99.8 %", "holds"):
+        assert words in ended.stdout

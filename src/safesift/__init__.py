@@ -23,6 +23,13 @@ _LAZY = {
     "SampleScreener": "safesift.estimators.sampler",
     "MiningResult": "safesift.mining",
     "mine_hard": "safesift.mining",
+    "SampleCompressor": "safesift.estimators.compressor",
+    "Compressed": "safesift.compression",
+    "CompressionCurve": "safesift.compression",
+    "Ranking": "safesift.compression",
+    "compress": "safesift.compression",
+    "compression_curve": "safesift.compression",
+    "rank_samples": "safesift.compression",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
     "screen": "safesift.screening",
@@ -45,22 +52,28 @@ _LAZY = {
 _MODULES = ("grids", "losses", "penalties", "regions")
 
 __all__ = [
+    "Compressed",
+    "CompressionCurve",
     "CustomOmega",
     "IntervalRegressor",
     "MiningResult",
     "Omega",
     "PathResult",
     "RangeResult",
+    "Ranking",
     "RegionError",
     "SafeClassifier",
     "SafeClassifierCV",
     "SafeRegressor",
     "SafeRegressorCV",
     "SafeTracker",
+    "SampleCompressor",
     "SampleScreener",
     "ScreeningResult",
     "SetDistance",
     "__version__",
+    "compress",
+    "compression_curve",
     "grids",
     "infimum_convolution",
     "losses",
@@ -72,6 +85,7 @@ __all__ = [
     "penalties",
     "plot_losses",
     "pointwise_bound",
+    "rank_samples",
     "regions",
     "safe_path",
     "screen",
@@ -81,6 +95,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from safesift import grids, losses, penalties, regions
+    from safesift.compression import (
+        Compressed,
+        CompressionCurve,
+        Ranking,
+        compress,
+        compression_curve,
+        rank_samples,
+    )
     from safesift.convolution import (
         SetDistance,
         infimum_convolution,
@@ -91,6 +113,7 @@ if TYPE_CHECKING:
         pointwise_bound,
     )
     from safesift.estimators.classifier import SafeClassifier
+    from safesift.estimators.compressor import SampleCompressor
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
     from safesift.estimators.regressor import SafeRegressor

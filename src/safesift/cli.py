@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -65,6 +65,73 @@ class _NameList(click.ParamType):
         return tuple(next(csv.reader([value], skipinitialspace=True), ()))
 
 
+# which columns play which part, and what the training is: of every command that has a model
+_MODEL_OPTIONS = (
+    click.option(
+        "--target",
+        metavar="COLUMN",
+        help="The column to predict: for CSV and Parquet; npz and svmlight imply it.",
+    ),
+    click.option(
+        "--upper",
+        metavar="COLUMN",
+        help="For interval losses: the column (npz: the array) of upper ends; --target holds the "
+        "lower ones. An empty or infinite cell is an open end.",
+    ),
+    click.option(
+        "--features",
+        type=_NameList(),
+        default=(),
+        help="The columns to predict from.  [default: all others]",
+    ),
+    click.option("--ignore", type=_NameList(), default=(), help="Columns that are not features."),
+    click.option(
+        "--weights", metavar="COLUMN", help="The column (npz: the array) of sample weights."
+    ),
+    click.option(
+        "--loss",
+        type=_Name("safesift.losses", "LOSSES"),
+        default="squared_hinge",
+        show_default=True,
+    ),
+    click.option(
+        "--penalty", type=_Name("safesift.penalties", "PENALTIES"), default="l2", show_default=True
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        default=1e-4,
+        show_default=True,
+        help="Weight of the penalty, next to the mean loss.",
+    ),
+    click.option("--mu", type=float, help="Moves the flat piece of a hinge or of safe_logistic."),
+    click.option("--epsilon", type=float, help="Half-width of the tube of an insensitive loss."),
+    click.option("--width", type=float, help="Width of the quadratic piece of a smoothed loss."),
+    click.option("--delta", type=float, help="Where the loss huber becomes linear."),
+    click.option("--l1-ratio", type=float, help="Share of the l1 norm in the penalty elastic_net."),
+    click.option("--radius", type=float, help="Radius of the penalties l1_ball and l2_ball."),
+    click.option("--intercept", is_flag=True, help="The model has an intercept, not penalised."),
+    click.option(
+        "--region",
+        type=_Name("safesift.regions", "REGIONS"),
+        default="auto",
+        show_default=True,
+        help="The set that is proved to contain every optimum.",
+    ),
+)
+
+
+def _with_options(options: Sequence[Callable]) -> Callable[[Callable], Callable]:
+    """Give a command all of these options, in their order."""
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="safesift")
 def cli() -> None:
@@ -81,52 +148,7 @@ def cli() -> None:
     metavar="KEPT",
     help="Where to write the kept rows, in the format of DATA.",
 )
-@click.option(
-    "--target",
-    metavar="COLUMN",
-    help="The column to predict: for CSV and Parquet; npz and svmlight imply it.",
-)
-@click.option(
-    "--upper",
-    metavar="COLUMN",
-    help="For interval losses: the column (npz: the array) of upper ends; --target holds the "
-    "lower ones. An empty or infinite cell is an open end.",
-)
-@click.option(
-    "--features",
-    type=_NameList(),
-    default=(),
-    help="The columns to predict from.  [default: all others]",
-)
-@click.option("--ignore", type=_NameList(), default=(), help="Columns that are not features.")
-@click.option("--weights", metavar="COLUMN", help="The column (npz: the array) of sample weights.")
-@click.option(
-    "--loss", type=_Name("safesift.losses", "LOSSES"), default="squared_hinge", show_default=True
-)
-@click.option(
-    "--penalty", type=_Name("safesift.penalties", "PENALTIES"), default="l2", show_default=True
-)
-@click.option(
-    "--alpha",
-    type=float,
-    default=1e-4,
-    show_default=True,
-    help="Weight of the penalty, next to the mean loss.",
-)
-@click.option("--mu", type=float, help="Moves the flat piece of a hinge or of safe_logistic.")
-@click.option("--epsilon", type=float, help="Half-width of the tube of an insensitive loss.")
-@click.option("--width", type=float, help="Width of the quadratic piece of a smoothed loss.")
-@click.option("--delta", type=float, help="Where the loss huber becomes linear.")
-@click.option("--l1-ratio", type=float, help="Share of the l1 norm in the penalty elastic_net.")
-@click.option("--radius", type=float, help="Radius of the penalties l1_ball and l2_ball.")
-@click.option("--intercept", is_flag=True, help="The model has an intercept, not penalised.")
-@click.option(
-    "--region",
-    type=_Name("safesift.regions", "REGIONS"),
-    default="auto",
-    show_default=True,
-    help="The set that is proved to contain every optimum.",
-)
+@_with_options(_MODEL_OPTIONS)
 @click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
 @click.option("--overwrite", is_flag=True, help="Allow KEPT to exist already.")
 def screen(**options: Any) -> None:
@@ -138,6 +160,53 @@ def screen(**options: Any) -> None:
     """
     with _in_one_sentence():
         from safesift.cli_screen import run
+
+        run(options)
+
+
+@cli.command(short_help="Write a given number of rows, the best to train on.")
+@click.argument("data", type=_PATH)
+@click.option(
+    "--keep",
+    required=True,
+    metavar="AMOUNT",
+    help="How much to keep: a share (10% or 0.1) or a number of rows (6000).",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=_PATH,
+    required=True,
+    metavar="SMALL",
+    help="Where to write the kept rows, in the format of DATA.",
+)
+@click.option(
+    "--weights-output",
+    type=_PATH,
+    metavar="FILE",
+    help="Choose rows that are trained on with weights, and write those, one per line.",
+)
+@click.option(
+    "--method",
+    type=_Name("safesift.compression.methods", "METHODS"),
+    default="hybrid",
+    show_default=True,
+    help="How rows are chosen.",
+)
+@click.option("--stratify", is_flag=True, help="Keep of every class its share.")
+@click.option("--random-state", type=int, help="The same number, the same rows.")
+@_with_options(_MODEL_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
+@click.option("--overwrite", is_flag=True, help="Allow SMALL and FILE to exist already.")
+def compress(**options: Any) -> None:
+    """Write AMOUNT of the rows of DATA to SMALL, in order and unchanged.
+
+    DATA is a CSV, Parquet, npz (arrays X and y) or svmlight file. The rows are those from which
+    the model is best trained that minimises the mean loss plus alpha times the penalty: choose
+    these as in your training.
+    """
+    with _in_one_sentence():
+        from safesift.cli_compress import run
 
         run(options)
 

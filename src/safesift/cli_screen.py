@@ -37,15 +37,7 @@ def run(options: Mapping[str, Any]) -> None:
     source, output = options["data"], options["output"]
     model = _model(options)
     check_paths(source, output, options["overwrite"])
-    if options["upper"] and model.loss.task != "interval":
-        raise ValueError(
-            f"--upper is for intervals, and --loss {options['loss']} is not: leave --upper out, or "
-            "use --loss squared_interval."
-        )
-    columns = files.Columns(
-        kind=model.loss.task,
-        **{name: options[name] for name in ("target", "upper", "features", "ignore", "weights")},
-    )
+    columns = columns_of(options, model.loss)
     with console.stages() as stage:
         stage(f"reading {source.name}")
         table = files.read(source, columns)
@@ -59,10 +51,28 @@ def run(options: Mapping[str, Any]) -> None:
         console.show(result, source, output)
 
 
+def columns_of(options: Mapping[str, Any], loss: Loss) -> files.Columns:
+    """Which columns play which part, by the options of a command."""
+    if options["upper"] and loss.task != "interval":
+        raise ValueError(
+            f"--upper is for intervals, and --loss {options['loss']} is not: leave --upper out, or "
+            "use --loss squared_interval."
+        )
+    names = ("target", "upper", "features", "ignore", "weights")
+    return files.Columns(kind=loss.task, **{name: options[name] for name in names})
+
+
+def build_loss_and_penalty(options: Mapping[str, Any]) -> tuple[Loss, Penalty]:
+    """Those named by the options of a command, with the parameters that were given."""
+    loss = _build("loss", options, LOSSES, Loss)
+    return loss, _build("penalty", options, PENALTIES, Penalty)
+
+
 def _model(options: Mapping[str, Any]) -> _Model:
+    loss, penalty = build_loss_and_penalty(options)
     return _Model(
-        loss=_build("loss", options, LOSSES, Loss),
-        penalty=_build("penalty", options, PENALTIES, Penalty),
+        loss=loss,
+        penalty=penalty,
         alpha=check_positive("alpha", options["alpha"]),
         fit_intercept=options["intercept"],
         region=resolve("region", options["region"], REGIONS, Region),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class _PatientProgress(Progress):
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str], None]]:
+def stages(work: str = "screening") -> Iterator[Callable[[str], None]]:
     """A bar on stderr, where that is a terminal; call what it yields at every new stage."""
     console = Console(stderr=True)
     bar = _PatientProgress(
@@ -47,7 +47,7 @@ def stages() -> Iterator[Callable[[str], None]]:
         bar.update(task, description=escape(description), total=None, completed=0, refresh=True)
 
     def listen(name: str, done: int, total: int) -> None:
-        bar.update(task, description=f"screening: {name}", total=total, completed=done)
+        bar.update(task, description=f"{work}: {name}", total=total, completed=done)
 
     with bar if console.is_terminal else nullcontext(), progress.listening(listen):
         yield stage
@@ -65,6 +65,48 @@ def show(result: ScreeningResult, source: Path, output: Path) -> None:
     console.print(_facts(result))
     for sentence in (*_hints(result), advice(result)):
         console.print(f"\n{escape(sentence)}", highlight=False)
+
+
+def show_compressed(facts: Mapping[str, Any]) -> None:
+    """Print what was kept and how to train on it."""
+    console = Console()
+    samples, kept = facts["samples"], facts["kept"]
+    console.print(
+        f"[bold]{kept} of {samples} rows kept[/bold] ({100 * kept / samples:.3g} %): "
+        f"{escape(facts['input'])} → {escape(facts['output'])}"
+    )
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(overflow="fold")  # a long path must stay whole
+    table.add_row("method", facts["method"])
+    table.add_row("proof", _compressed_proof(facts["certified"]))
+    if facts["weights_output"] is not None:
+        low, high = facts["weight_range"]
+        table.add_row("weights", escape(f"{facts['weights_output']} ({low:.3g} to {high:.3g})"))
+    console.print(table)
+    console.print(f"\n{_compressed_advice(facts)}", highlight=False)
+    if facts["weights_output"] is None:
+        console.print(
+            "\nWith --weights-output FILE the rows are chosen together with weights, and the model "
+            "comes closer to that of all rows.",
+            highlight=False,
+        )
+
+
+def _compressed_advice(facts: Mapping[str, Any]) -> str:
+    weights = "" if facts["weights_output"] is None else "these sample weights and "
+    if facts["alpha"] is None:
+        return f"Train on the kept rows with {weights}the same radius."
+    return (
+        f"Train on the kept rows with {weights}alpha = {facts['alpha']!r}, if your solver averages "
+        "the loss over its rows."
+    )
+
+
+def _compressed_proof(certified: bool) -> str:
+    if certified:
+        return "[green]certified[/green]: the model of the kept rows is the model of all rows"
+    return "none: the model changes, as little as so few rows allow"
 
 
 def advice(result: ScreeningResult) -> str:

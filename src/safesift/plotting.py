@@ -13,11 +13,17 @@ from safesift.losses import Loss
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from safesift.compression import CompressionCurve
     from safesift.convolution.choosing import MuChoice
     from safesift.path import PathResult
 
 _COLORS = ("#333333", "#4477aa", "#dd7733", "#228833", "#aa3377", "#66ccee", "#ccbb44")
 _DROPPABLE, _SCORE = "#4477aa", "#dd7733"
+# a method keeps its colour in every picture
+_METHOD_COLORS = {
+    "hybrid": "#dd7733", "screening": "#4477aa", "random": "#333333", "margin": "#66ccee",
+    "leverage": "#228833",
+}  # fmt: skip
 
 
 def plot_losses(
@@ -141,3 +147,55 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
     return axes
+
+
+def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
+    """Draw scores with their standard errors against the number of samples that are left.
+
+    Parameters
+    ----------
+    curve : CompressionCurve
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(axes)
+    # an even step per halving: what happens beyond 90 % deleted is what differs
+    kept = 1.0 - curve.fractions
+    axes.axhline(curve.full.mean(), color="#999999", lw=1, ls=":", label="all samples")
+    for method, mean, error in zip(curve.methods, curve.mean, curve.standard_error, strict=True):
+        axes.errorbar(
+            kept, mean, yerr=error, label=method, color=_METHOD_COLORS[method], lw=2, marker="o",
+            ms=4, capsize=3, zorder=3 if method == "hybrid" else 2,
+            ls="--" if method == "margin" else "-",  # it often lies on "screening"
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    shown = _apart(np.log(kept))
+    axes.set_xticks(kept[shown], [f"{100 * fraction:g}" for fraction in curve.fractions[shown]])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("% of the training samples deleted")
+    axes.set_ylabel(f"test {curve.metric}")
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], _lowest_worth_showing(curve)))
+    axes.legend(frameon=False, loc="lower left")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _apart(places: np.ndarray) -> list[int]:
+    """Ticks whose labels do not run into each other: a twentieth of the axis apart."""
+    chosen = [0]
+    for k, place in enumerate(places):
+        if abs(place - places[chosen[-1]]) > 0.05 * np.ptp(places):
+            chosen.append(k)
+    return chosen
+
+
+def _lowest_worth_showing(curve: CompressionCurve) -> float:
+    """A method that fails altogether must not squeeze the others into a line."""
+    full = float(curve.full.mean())
+    best_of_worst = float(np.nanmin(np.nanmax(curve.mean, axis=0)))
+    return full - 2.5 * max(full - best_of_worst, 0.02 * abs(full))

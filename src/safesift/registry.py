@@ -28,11 +28,7 @@ def resolve(argument: str, value: str | T, table: Mapping[str, type[T]], base: t
     if isinstance(value, str):
         if value in table:
             return table[value]()
-        near = difflib.get_close_matches(value, table, n=1, cutoff=0.0)
-        raise ValueError(
-            f"{argument}={value!r} is not known: did you mean {near[0]!r}? "
-            f"Choose one of {', '.join(sorted(table))}."
-        )
+        raise unknown_name(argument, value, table)
     if isinstance(value, type) and issubclass(value, base):
         raise TypeError(
             f"{argument} is the class {value.__name__}: pass an object, {value.__name__}(...)."
@@ -40,4 +36,13 @@ def resolve(argument: str, value: str | T, table: Mapping[str, type[T]], base: t
     raise TypeError(
         f"{argument} must be a name or a {base.__name__} object, "
         f"got {type(value).__name__}: choose one of {', '.join(sorted(table))}."
+    )
+
+
+def unknown_name(argument: str, value: object, table: Mapping[str, object]) -> ValueError:
+    """What to raise for a name that is not in a table: it says which one is near."""
+    near = difflib.get_close_matches(str(value), table, n=1, cutoff=0.0)
+    return ValueError(
+        f"{argument}={value!r} is not known: did you mean {near[0]!r}? "
+        f"Choose one of {', '.join(sorted(table))}."
     )

@@ -267,14 +267,7 @@ class ScreeningResult(Screened):
         How far the interval [lower, upper] sticks out of the flat piece, negative where the
         sample is dropped. For a loss without a flat piece, the largest slope over the interval.
         """
-        problem = self.problem
-        for piece in problem.pieces:
-            if piece.is_flat:
-                with np.errstate(invalid="ignore"):
-                    # an infinite end is never exceeded: fmax passes over inf − inf
-                    return np.fmax(piece.lower - self.lower, self.upper - piece.upper)
-        ends = [np.abs(problem.loss.slope(end, problem.y)) for end in self.bounds]
-        return np.maximum(*ends)
+        return flat_excess(self.problem, self.bounds)
 
     def check(self, coef: Any, intercept: float = 0.0) -> Check:
         """Whether a solution of the reduced problem confirms the decisions, in one pass.
@@ -301,6 +294,17 @@ class ScreeningResult(Screened):
         from safesift.report import summary
 
         return summary(self)
+
+
+def flat_excess(problem: Problem, bounds: Bounds) -> Array:
+    """How far intervals of predictions stick out of the flat piece: `ScreeningResult.score`."""
+    for piece in problem.pieces:
+        if piece.is_flat:
+            with np.errstate(invalid="ignore"):
+                # an infinite end is never exceeded: fmax passes over inf − inf
+                return np.fmax(piece.lower - bounds.lower, bounds.upper - piece.upper)
+    ends = [np.abs(problem.loss.slope(end, problem.y)) for end in bounds]
+    return np.maximum(*ends)
 
 
 def screen(

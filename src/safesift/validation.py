@@ -42,7 +42,7 @@ def make_problem(
     loss = resolve("loss", loss, LOSSES, Loss)
     penalty = resolve("penalty", penalty, PENALTIES, Penalty)
     alpha = check_positive("alpha", alpha)
-    targets = as_intervals(y) if loss.task == "interval" else _vector("y", y)
+    targets = as_intervals(y) if loss.task == "interval" else vector("y", y)
     n_samples = _n_rows(X)
     if len(targets) != n_samples:
         raise ValueError(f"y has {len(targets)} entries but X has {n_samples} rows.")
@@ -108,7 +108,7 @@ def check_weights(sample_weight: Any, n_samples: int) -> Array:
     """Sample weights as float64, ones by default."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = _vector("sample_weight", sample_weight)
+    weights = vector("sample_weight", sample_weight)
     if len(weights) != n_samples:
         raise ValueError(f"sample_weight has {len(weights)} entries but X has {n_samples} rows.")
     weights = _real("sample_weight", weights)
@@ -169,7 +169,7 @@ def _n_rows(X: Any) -> int:
     return shape[0]
 
 
-def _vector(name: str, values: Any) -> NDArray:
+def vector(name: str, values: Any) -> NDArray:
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -200,8 +200,8 @@ def _real_targets(y: NDArray) -> Array:
     return _real("y", y)
 
 
-def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
-    """Labels as -1 and 1, counted among the samples of positive weight."""
+def label_classes(y: NDArray, weights: Array) -> NDArray:
+    """The labels that samples of positive weight have, at least two."""
     if y.dtype.kind == "f":
         _real("y", y)
     if y.dtype == object and any(map(is_missing, y)):
@@ -215,6 +215,12 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
             f"y has one class only ({classes[0]!r}, among samples of positive weight): "
             "classification needs two."
         )
+    return classes
+
+
+def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
+    """Labels as -1 and 1, counted among the samples of positive weight."""
+    classes = label_classes(y, weights)
     if len(classes) > 2:
         hint = " (or a regression loss)" if y.dtype.kind in "fi" else ""
         raise ValueError(

@@ -10,9 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 
 from safesift.estimators.classifier import SafeClassifier
-from safesift.estimators.interval import IntervalRegressor
 from safesift.estimators.linear import LinearModel
-from safesift.estimators.regressor import SafeRegressor
+from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
@@ -26,12 +25,6 @@ except ImportError:  # the name exists all the same, for `from safesift import *
     BaseSampler, check_target_type = BaseEstimator, None
 
 Array = NDArray[np.float64]
-
-_MODELS: dict[str, type[LinearModel]] = {
-    "classification": SafeClassifier,
-    "regression": SafeRegressor,
-    "interval": IntervalRegressor,
-}
 
 
 class SampleScreener(BaseSampler):
@@ -157,7 +150,7 @@ class SampleScreener(BaseSampler):
         if loss.task == "classification":
             # an indicator of one class against the rest becomes labels
             targets, _ = check_target_type(y, indicate_one_vs_all=True)
-        model = _MODELS[loss.task](**self.get_params(deep=False)).fit(X, targets, sample_weight)
+        model = MODELS[loss.task](**self.get_params(deep=False)).fit(X, targets, sample_weight)
         weights = check_weights(sample_weight, len(model.kept_))
         kept = model.kept_ | _first_of_each_class(model, np.asarray(targets), weights)
         found = {

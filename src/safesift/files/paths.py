@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from safesift.files import format_of
@@ -30,13 +31,27 @@ def check_paths(source: Path, output: Path, overwrite: bool) -> None:
             f"The output is written in the format of the input, {table.format_name}: "
             f"give {output.name} one of the extensions {', '.join(table.extensions)}."
         )
+    _check_directory(output)
+    if output.exists():
+        _check_existing(source, output, overwrite)
+
+
+def check_text_output(output: Path, others: Sequence[Path], overwrite: bool) -> None:
+    """The same for a file of text that is written beside the others."""
+    _check_directory(output)
+    for other in others:
+        if output.resolve() == other.resolve():
+            raise ValueError(f"{output} is the name of two files: choose another one.")
+    if output.exists():
+        _check_existing(others[0], output, overwrite)
+
+
+def _check_directory(output: Path) -> None:
     directory = output.resolve().parent
     if not directory.is_dir():
         raise ValueError(f"{directory}: there is no such directory for the output.")
     if not os.access(directory, os.W_OK):
         raise ValueError(f"{directory}: no permission to write the output there.")
-    if output.exists():
-        _check_existing(source, output, overwrite)
 
 
 def _check_existing(source: Path, output: Path, overwrite: bool) -> None:
