@@ -39,7 +39,7 @@ _LAZY = {
     "plot_losses": "safesift.plotting",
     "pointwise_bound": "safesift.convolution",
 }
-_MODULES = ("grids", "losses", "penalties", "regions")
+_MODULES = ("datasets", "grids", "losses", "penalties", "regions")
 
 __all__ = [
     "CustomOmega",
@@ -56,6 +56,7 @@ __all__ = [
     "ScreeningResult",
     "SetDistance",
     "__version__",
+    "datasets",
     "grids",
     "infimum_convolution",
     "losses",
@@ -74,7 +75,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from safesift import grids, losses, penalties, regions
+    from safesift import datasets, grids, losses, penalties, regions
     from safesift.convolution import (
         SetDistance,
         infimum_convolution,
