@@ -1,0 +1,35 @@
+"""Table 2: samples screened, squared hinge + l2, MNIST and SVHN."""
+
+from safesift.experiments.screening_l2 import L2Screening
+from safesift.experiments.spec import Experiment
+
+EXPERIMENT = Experiment(
+    name="table2",
+    title="Table 2: percent of samples screened, squared hinge + l2",
+    protocol=L2Screening(epochs=(20, 30)),
+    grid={
+        "data": ("mnist", "svhn"),
+        "lambda": (1.0, 1e-1, 1e-2, 1e-3),
+        "seed": (1, 2, 3),
+    },
+    quick={"lambda": (1.0, 1e-2), "seed": (1,)},
+    # (data, λ, epochs): ellipsoid, duality gap
+    paper={
+        ("mnist", 1.0, 20): (89, 89),
+        ("mnist", 1e-1, 20): (95, 95),
+        ("mnist", 1e-2, 20): (16, 84),
+        ("mnist", 1e-3, 20): (0, 0),
+        ("mnist", 1.0, 30): (89, 89),
+        ("mnist", 1e-1, 30): (95, 95),
+        ("mnist", 1e-2, 30): (98, 98),
+        ("mnist", 1e-3, 30): (34, 50),
+        ("svhn", 1.0, 20): (87, 87),
+        ("svhn", 1e-1, 20): (11, 47),
+        ("svhn", 1e-2, 20): (0, 0),
+        ("svhn", 1e-3, 20): (0, 0),
+        ("svhn", 1.0, 30): (87, 87),
+        ("svhn", 1e-1, 30): (91, 91),
+        ("svhn", 1e-2, 30): (90, 92),
+        ("svhn", 1e-3, 30): (0, 0),
+    },
+)
