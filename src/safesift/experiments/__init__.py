@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from safesift.experiments.spec import Experiment
 
-NAMES = ("table1", "table2", "table4")
+NAMES = (
+    "table1", "table2", "table3", "table4", "figure1", "figure2", "figure3", "figure4", "figure5",
+    "figure6", "figure7", "figure8",
+)  # fmt: skip
 
 
 def load(name: str) -> Experiment:

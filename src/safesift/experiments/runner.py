@@ -85,6 +85,8 @@ def _run(experiment: Experiment, cell: Cell) -> Record:
 
 def describe(cell: Cell) -> str:
     """A cell in a few words."""
+    if not cell:
+        return "the only cell"
     return ", ".join(
         str(value) if axis == "data" else f"{axis} {_short(value)}" for axis, value in cell.items()
     )

@@ -77,6 +77,8 @@ class Experiment:
         What replaces axes in a quick run, besides the data.
     paper : mapping
         What the paper prints, in a form that the protocol knows.
+    remarks : str
+        Why the numbers differ from the paper's, where they do; for the full version.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Experiment:
     grid: Mapping[str, tuple]
     quick: Mapping[str, tuple] = field(default_factory=dict)
     paper: Mapping[Any, Any] = field(default_factory=dict)
+    remarks: str = ""
 
     def cells(self, quick: bool, stand_ins: Mapping[str, str]) -> Iterator[Cell]:
         """All cells, with stand-ins in place of the data sets they stand for."""

@@ -15,7 +15,6 @@ from safesift.problem import Problem
 from safesift.regions import Region, RegionError
 from safesift.registry import resolve
 from safesift.screening import screen
-from safesift.solvers.first_order import short_run
 from safesift.validation import make_problem
 
 Array = NDArray[np.float64]
@@ -50,10 +49,6 @@ class Task:
         return make_problem(
             self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha
         ).problem
-
-    def start(self, epochs: int) -> Array:
-        """Coefficients after so many passes over the data of a first-order method."""
-        return short_run(self.problem, epochs).point
 
     @cached_property
     def solution(self) -> Array:
