@@ -156,6 +156,10 @@ def _draw(axes: Axes, title: str, repeats: Sequence[Record]) -> None:
         axes.errorbar(
             fractions, scores.mean(0), scores.std(0), color=color, lw=2, capsize=3, label=name
         )
-    axes.axhline(np.mean([one["full"] for one in found]), color=GREY, lw=1, ls=":")
+    # a ranking that fails where hardly anything is left must not hide the rest
+    everything = np.mean([one["full"] for one in found])
+    chance = np.min([one["scores"]["random"] for one in found])
+    axes.set_ylim(bottom=chance - 0.2 * (everything - chance) - 1e-3)
+    axes.axhline(everything, color=GREY, lw=1, ls=":")
     axes.set(title=title, xlabel="fraction deleted", ylabel=found[0]["metric"])
     axes.legend(frameon=False)

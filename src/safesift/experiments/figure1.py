@@ -63,7 +63,7 @@ class EllipsoidStep(Protocol):
         axes.plot(*line.T, "--", color=GREY)
         tip = center - 0.45 * reach * g / np.hypot(*g)
         axes.annotate("", tip, center, arrowprops={"arrowstyle": "->", "color": INK})
-        axes.text(*tip, "  −g", color=INK)
+        axes.text(*(tip + 0.06 * reach * across), "−g", color=INK)
         axes.plot(*center, "o", color=INK, ms=4)
         axes.set_aspect("equal")
         axes.legend(frameon=False)

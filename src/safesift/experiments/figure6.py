@@ -15,4 +15,8 @@ EXPERIMENT = Experiment(
         "seed": (1, 2, 3),
     },
     quick={"seed": (1,)},
+    quick_protocol=Compression(
+        models=(Model("safe_logistic", "l1", 1e-3), Model("squared_hinge", "l2", 1e-4)),
+        fractions=(0.0, 0.5, 0.9),
+    ),
 )

@@ -11,4 +11,8 @@ EXPERIMENT = Experiment(
     ),
     grid={"data": ("rcv1",), "loss": ("safe_logistic", "squared_hinge"), "seed": (1, 2, 3)},
     quick={"seed": (1,)},
+    quick_protocol=Compression(
+        models=(Model("safe_logistic", "l1", 1e-3), Model("squared_hinge", "l2", 1e-4)),
+        fractions=(0.0, 0.5, 0.9),
+    ),
 )

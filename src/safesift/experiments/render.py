@@ -31,8 +31,8 @@ def section(experiment: Experiment, plan: Plan, page: Path) -> str:
     parts = [f"## {experiment.title}"]
     if not records:
         return "\n\n".join([*parts, "Not run yet."])
-    parts.append(experiment.protocol.markdown(experiment, records))
-    picture = _picture(experiment, records, plan.folder)
+    parts.append(plan.protocol(experiment).markdown(experiment, records))
+    picture = _picture(experiment, records, plan)
     if picture is not None:
         where = Path(os.path.relpath(picture, page.parent)).as_posix()
         parts.append(f"![{experiment.title}]({where})")
@@ -52,13 +52,13 @@ def write_page(experiments: Iterable[Experiment], plan: Plan, page: Path) -> Non
     page.write_text("\n\n".join([head, INTRODUCTION, *sections]) + "\n", encoding="utf-8")
 
 
-def _picture(experiment: Experiment, records: list[Record], folder: Path) -> Path | None:
+def _picture(experiment: Experiment, records: list[Record], plan: Plan) -> Path | None:
     if find_spec("matplotlib") is None:
         return None
-    figure = experiment.protocol.figure(experiment, records)
+    figure = plan.protocol(experiment).figure(experiment, records)
     if figure is None:
         return None
-    path = folder / f"{experiment.name}.png"
+    path = plan.folder / f"{experiment.name}.png"
     figure.savefig(path, dpi=90)
     return path
 

@@ -18,11 +18,11 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
 class Results:
-    """The results of one experiment, in one file."""
+    """The results of one experiment by one protocol; those by others may be in the same file."""
 
-    def __init__(self, folder: Path, experiment: str) -> None:
+    def __init__(self, folder: Path, experiment: str, protocol: str) -> None:
         self.path = folder / f"{experiment}.jsonl"
-        self.records = _read(self.path)
+        self.records = [record for record in _read(self.path) if record.protocol == protocol]
         self._done = {_key(record.cell) for record in self.records}
 
     def has(self, cell: Cell) -> bool:

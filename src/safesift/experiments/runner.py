@@ -10,7 +10,7 @@ from pathlib import Path
 from safesift.datasets import STAND_INS, DataUnavailableError
 from safesift.experiments.results import Results, surroundings
 from safesift.experiments.samples import samples
-from safesift.experiments.spec import Cell, Experiment, Record
+from safesift.experiments.spec import Cell, Experiment, Protocol, Record
 
 Tell = Callable[[str], None]
 
@@ -36,7 +36,10 @@ class Plan:
         return list(experiment.cells(self.quick, self.stand_ins))
 
     def results(self, experiment: Experiment) -> Results:
-        return Results(self.folder, experiment.name)
+        return Results(self.folder, experiment.name, repr(self.protocol(experiment)))
+
+    def protocol(self, experiment: Experiment) -> Protocol:
+        return experiment.protocol_of(self.quick)
 
 
 def plan_stand_ins(names: tuple[str, ...]) -> dict[str, str]:
@@ -62,7 +65,7 @@ def run(experiment: Experiment, plan: Plan, tell: Tell) -> list[str]:
             continue
         tell(f"{where} …")
         try:
-            record = _run(experiment, cell)
+            record = _run(experiment.name, plan.protocol(experiment), cell)
         except DataUnavailableError as error:
             unavailable[cell["data"]] = f"{error}{_hint(cell['data'])}"
             tell(f"{where}: no data")
@@ -72,15 +75,14 @@ def run(experiment: Experiment, plan: Plan, tell: Tell) -> list[str]:
     return list(unavailable.values())
 
 
-def _run(experiment: Experiment, cell: Cell) -> Record:
+def _run(name: str, protocol: Protocol, cell: Cell) -> Record:
     data = samples(cell["data"]) if "data" in cell else None
     start = time.perf_counter()
-    result = experiment.protocol.run(cell, data)
+    result = protocol.run(cell, data)
     seconds = time.perf_counter() - start
     about = {} if data is None else data.about()
-    return Record(
-        experiment.name, cell, result, {**about, "seconds": round(seconds, 3), **surroundings()}
-    )
+    about |= {"seconds": round(seconds, 3), **surroundings()}
+    return Record(name, repr(protocol), cell, result, about)
 
 
 def describe(cell: Cell) -> str:

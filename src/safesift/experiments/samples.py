@@ -93,5 +93,5 @@ def _digits() -> Dataset:
         labels=digits,
         positive=9,
         image_shape=(8, 8),
-        stands_in_for="any of the paper's data sets",
+        stands_in_for="the paper's data",
     )

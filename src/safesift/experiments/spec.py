@@ -32,6 +32,8 @@ class Record:
     Attributes
     ----------
     experiment : str
+    protocol : str
+        With its parameters: results of others do not count.
     cell : dict
     result : dict
     about : dict
@@ -39,6 +41,7 @@ class Record:
     """
 
     experiment: str
+    protocol: str
     cell: Cell
     result: Result
     about: dict[str, Any]
@@ -75,6 +78,8 @@ class Experiment:
         there is one, holds names of data sets; "seed" the seeds of the 80/20 splits.
     quick : mapping of str to tuple
         What replaces axes in a quick run, besides the data.
+    quick_protocol : Protocol, optional
+        What replaces the protocol in a quick run.
     paper : mapping
         What the paper prints, in a form that the protocol knows.
     remarks : str
@@ -86,8 +91,13 @@ class Experiment:
     protocol: Protocol
     grid: Mapping[str, tuple]
     quick: Mapping[str, tuple] = field(default_factory=dict)
+    quick_protocol: Protocol | None = None
     paper: Mapping[Any, Any] = field(default_factory=dict)
     remarks: str = ""
+
+    def protocol_of(self, quick: bool) -> Protocol:
+        """How cells are run."""
+        return self.quick_protocol if quick and self.quick_protocol is not None else self.protocol
 
     def cells(self, quick: bool, stand_ins: Mapping[str, str]) -> Iterator[Cell]:
         """All cells, with stand-ins in place of the data sets they stand for."""
