@@ -39,7 +39,7 @@ _LAZY = {
     "plot_losses": "safesift.plotting",
     "pointwise_bound": "safesift.convolution",
 }
-_MODULES = ("datasets", "grids", "losses", "penalties", "regions")
+_MODULES = ("datasets", "features", "grids", "losses", "penalties", "regions")
 
 __all__ = [
     "CustomOmega",
@@ -57,6 +57,7 @@ __all__ = [
     "SetDistance",
     "__version__",
     "datasets",
+    "features",
     "grids",
     "infimum_convolution",
     "losses",
@@ -75,7 +76,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from safesift import datasets, grids, losses, penalties, regions
+    from safesift import datasets, features, grids, losses, penalties, regions
     from safesift.convolution import (
         SetDistance,
         infimum_convolution,

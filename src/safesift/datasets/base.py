@@ -32,6 +32,15 @@ class Dataset:
     stands_in_for : str, optional
         The data set that this one is used in place of. Whatever is computed from a stand-in says
         so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safesift.datasets import Dataset
+    >>> data = Dataset("toy", "a or not", X=np.eye(3), labels=np.array(["a", "b", "a"]),
+    ...                positive="a")
+    >>> print(data.y, data.head(2).X.shape)
+    [ 1. -1.  1.] (2, 3)
     """
 
     name: str

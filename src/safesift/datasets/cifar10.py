@@ -43,6 +43,12 @@ def load_cifar10(part: Part = "train") -> Dataset:
     -------
     Dataset
         Rows of 3072 uint8 pixels, colours last.
+
+    Examples
+    --------
+    >>> from safesift import datasets
+    >>> datasets.load_cifar10().X.shape  # doctest: +SKIP
+    (50000, 3072)
     """
     check_part(part)
     images, classes = _read(part)

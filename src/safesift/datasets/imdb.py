@@ -30,6 +30,12 @@ def load_imdb() -> Dataset:
     -------
     Dataset
         `X` is a CSR matrix of tf-idf of the words that at least three reviews have.
+
+    Examples
+    --------
+    >>> from safesift import datasets
+    >>> datasets.load_imdb().X.shape  # doctest: +SKIP
+    (50000, 47933)
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -60,6 +60,12 @@ def load_mnist(part: Part = "train") -> Dataset:
     -------
     Dataset
         Rows of 784 uint8 pixels.
+
+    Examples
+    --------
+    >>> from safesift import datasets
+    >>> datasets.load_mnist().X.shape  # doctest: +SKIP
+    (60000, 784)
     """
     check_part(part)
     images, digits = _read(part)

@@ -65,6 +65,12 @@ def load_rcv1() -> Dataset:
     -------
     Dataset
         `X` is a CSR matrix.
+
+    Examples
+    --------
+    >>> from safesift import datasets
+    >>> datasets.load_rcv1().X.shape  # doctest: +SKIP
+    (781265, 47236)
     """
     stories = _read_parsed() or _parse()
     return Dataset(

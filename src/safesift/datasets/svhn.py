@@ -45,6 +45,12 @@ def load_svhn(part: Part = "train") -> Dataset:
     -------
     Dataset
         Rows of 3072 uint8 pixels, 5 GB of memory for the training part while it is read.
+
+    Examples
+    --------
+    >>> from safesift import datasets
+    >>> datasets.load_svhn().X.shape  # doctest: +SKIP
+    (604388, 3072)
     """
     check_part(part)
     # all files before any of them is read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from safesift.experiments.drawing import BLUE, GREEN, INK, ORANGE, axes_in_a_row
-from safesift.experiments.liblinear import alpha_of, approximate_svm
+from safesift.experiments.liblinear import NewtonRun, alpha_of
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
 from safesift.experiments.tables import origin, spread, table
@@ -48,8 +48,9 @@ class Tradeoff(Protocol):
         task = Task(X, y, "squared_hinge", "l2", alpha_of(cell["lambda"], len(y)))
         screened = {name: [] for name in _REGIONS}
         accuracies = []
+        solver = NewtonRun(X, y, cell["lambda"])
         for epochs in self.epochs:
-            coef = approximate_svm(X, y, cell["lambda"], epochs)
+            coef = solver.after(epochs)
             accuracies.append(float(np.mean(np.sign(X_test @ coef) == y_test)))
             for name, region in _REGIONS.items():
                 screened[name].append(task.screened(region, coef)["screened"])

@@ -24,12 +24,30 @@ def alpha_of(lmbda: float, n_samples: int) -> float:
     return lmbda / (2.0 * n_samples)
 
 
-def approximate_svm(X: Any, y: Array, lmbda: float, epochs: int) -> Array:
-    """Coefficients after so many steps of `LinearSVC(dual=False)`, without an intercept."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.svm import LinearSVC
+class NewtonRun:
+    """`LinearSVC(dual=False)` on some samples, without an intercept, stopped after some steps.
 
-    model = LinearSVC(C=1.0 / lmbda, dual=False, fit_intercept=False, max_iter=epochs, tol=1e-20)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X, y).coef_[0]
+    LIBLINEAR cannot be continued, so each number of steps is a run of its own, except where an
+    earlier one ended by itself.
+    """
+
+    def __init__(self, X: Any, y: Array, lmbda: float) -> None:
+        self._X, self._y, self._lmbda = X, y, lmbda
+        self._end: tuple[int, Array] | None = None
+
+    def after(self, epochs: int) -> Array:
+        """The coefficients after so many steps, or at the end if that comes earlier."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import LinearSVC
+
+        if self._end is not None and epochs >= self._end[0]:
+            return self._end[1]
+        model = LinearSVC(
+            C=1.0 / self._lmbda, dual=False, fit_intercept=False, max_iter=epochs, tol=1e-20
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            coef = model.fit(self._X, self._y).coef_[0]
+        if model.n_iter_ < epochs:
+            self._end = int(model.n_iter_), coef
+        return coef

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from safesift.experiments.liblinear import alpha_of, approximate_svm
+from safesift.experiments.liblinear import NewtonRun, alpha_of
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
 from safesift.experiments.tables import data_names, label, origin, paper_name, spread, table
@@ -41,10 +41,10 @@ class L2Screening(Protocol):
         X, _, y, _ = samples.split(cell["seed"])
         lmbda = cell["lambda"]
         task = Task(X, y, "squared_hinge", "l2", alpha_of(lmbda, len(y)))
+        solver = NewtonRun(X, y, lmbda)
         after: dict[str, Any] = {}
         for epochs in self.epochs:
-            start = approximate_svm(X, y, lmbda, epochs)
-            later = approximate_svm(X, y, lmbda, epochs + 1)
+            start, later = solver.after(epochs), solver.after(epochs + 1)
             after[str(epochs)] = {
                 "gap_ball": task.screened(GapBall(), later),
                 "ellipsoid_paper": task.screened(self._on_subset(cell, len(y)), start),

@@ -42,6 +42,14 @@ def cached_features(
     -------
     array of shape (n_samples, n_features)
         A file that is read where it is looked at: more than the memory holds is no problem.
+
+    Examples
+    --------
+    >>> from safesift import datasets, features
+    >>> digits = datasets.load_mnist()  # doctest: +SKIP
+    >>> network = features.ConvolutionalKernelNetwork(image_shape=(28, 28), random_state=0)
+    >>> features.cached_features(network, digits.X, name="mnist").shape  # doctest: +SKIP
+    (60000, 2304)
     """
     if not isinstance(network.random_state, Integral):
         raise ValueError(

@@ -44,6 +44,12 @@ class KernelLayer:
         One position in so many, in both directions, is left after pooling.
     beta : float, default=4.0
         Sharpness of the kernel κ(u) = exp(β(u − 1)); 1/σ² in the literature.
+
+    Examples
+    --------
+    >>> from safesift.features import KernelLayer
+    >>> KernelLayer(patch_size=5, n_filters=64, subsampling=2).shape_above(28, 28)
+    (12, 12)
     """
 
     patch_size: int = 5
