@@ -26,7 +26,8 @@ of the ellipsoid method from a ball of the guessed radius r around the iterate, 
 nothing. Its authors' scripts put the number r into the matrix of the ellipsoid, so that the radius
 there is √r: both are shown. *Distance* is that from the iterate to the optimum: the guess is right
 if it is below the radius. A region that is proved to be wrong is *refused*; "wrong" counts samples
-that were dropped and that the optimum needs. *Curvature* is our region, certified, with nothing
+that were dropped and that the optimum needs. *Curvature* is our region around the same iterate,
+and *own* the same around where our own solver is after as many passes: certified, with nothing
 guessed. *Limit* is the share that the optimum itself leaves without influence."""
 
 
@@ -61,10 +62,12 @@ class L1Screening(Protocol):
                 "guessed": task.screened(self._guess(radius), start),
                 "guessed_root": task.screened(self._guess(math.sqrt(radius)), start),
                 "curvature": task.screened(Curvature(), start),
+                "own": task.screened(Curvature(), task.own_start(epochs)),
             }
         return {
             "alpha": task.alpha,
             "limit": task.limit,
+            "own_passes": task.fit.history[-1].passes,
             "non_zero": int(np.count_nonzero(task.solution)),
             "after": after,
         }
@@ -77,7 +80,7 @@ class L1Screening(Protocol):
 
     def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
         header = ["data", "λ", "epochs", "paper", "r", "distance", "guessed, radius r",
-                  "guessed, radius √r", "curvature", "limit"]  # fmt: skip
+                  "guessed, radius √r", "curvature", "own", "limit"]  # fmt: skip
         rows = []
         for name in data_names(records):
             own = [record for record in records if record.cell["data"] == name]
@@ -101,7 +104,7 @@ def _numbers(experiment: Experiment, repeats: Sequence[Record], epochs: str) -> 
         spread((one["distance"] for one in found), digits=2),
         *(
             screened_text([one[region] for one in found])
-            for region in ("guessed", "guessed_root", "curvature")
+            for region in ("guessed", "guessed_root", "curvature", "own")
         ),
         spread(record.result["limit"] for record in repeats),
     ]
@@ -112,7 +115,7 @@ def _findings(records: Sequence[Record]) -> list[str]:
     rises, falls = [], []
     by_lambda: dict[tuple, dict[float, list[float]]] = {}
     for record in records:
-        shares = [one["curvature"]["screened"] for one in record.result["after"].values()]
+        shares = [one["own"]["screened"] for one in record.result["after"].values()]
         rises.append(all(a <= b + 0.05 for a, b in pairwise(shares)))
         place = (record.cell["data"], record.cell["seed"])
         by_lambda.setdefault(place, {})[record.cell["lambda"]] = shares

@@ -15,6 +15,8 @@ from safesift.problem import Problem
 from safesift.regions import Region, RegionError
 from safesift.registry import resolve
 from safesift.screening import screen
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
 from safesift.validation import make_problem
 
 Array = NDArray[np.float64]
@@ -51,14 +53,24 @@ class Task:
         ).problem
 
     @cached_property
+    def fit(self) -> Fit:
+        """The problem, solved."""
+        return self._fitted(max_iter=1000)
+
+    @property
     def solution(self) -> Array:
         """Certified coefficients."""
-        from safesift.estimators.classifier import SafeClassifier
+        return self.fit.coef
 
-        model = SafeClassifier(
-            self.loss, penalty=self.penalty, alpha=self.alpha, fit_intercept=False, tol=self.tol
-        )
-        return model.fit(self.X, self.y).coef_[0]
+    def own_start(self, epochs: int) -> Array:
+        """Where the library's own solver is after at most so many passes over the data."""
+        steps = sum(check.passes <= epochs for check in self.fit.history[:-1])
+        return self._fitted(steps).coef if steps else self.problem.constant_point
+
+    def _fitted(self, max_iter: int) -> Fit:
+        settings = Settings(tol=self.tol, max_iter=max_iter)
+        ((fit,),) = solve_path([[self.problem]], settings)
+        return fit
 
     @cached_property
     def margins(self) -> Array:
