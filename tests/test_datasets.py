@@ -256,12 +256,15 @@ def _informative():
     return data.X, data.y
 
 
-def test_parts_and_heads(site, tmp_path):
+def test_parts_and_draws(site, tmp_path):
     with pytest.raises(ValueError, match="part must be 'train' or 'test', got 'all'"):
         datasets.load_mnist("all")
     data = datasets.make_sparse_regression()
-    assert data.head(None) is data and data.head(1000) is data
-    assert data.head(7).X.shape == (7, 500) and len(data.head(7).y) == 7
+    assert data.drawn(100) is data
+    few = data.drawn(7)
+    assert few.X.shape == (7, 500) and few.title.endswith("(7 of 100, drawn)")
+    where = [int(np.flatnonzero(data.y == target)[0]) for target in few.y]
+    assert where == sorted(where) and (data.X[where] == few.X).all()
 
 
 def test_real_mnist(data_folder):

@@ -39,8 +39,8 @@ class Dataset:
     >>> from safesift.datasets import Dataset
     >>> data = Dataset("toy", "a or not", X=np.eye(3), labels=np.array(["a", "b", "a"]),
     ...                positive="a")
-    >>> print(data.y, data.head(2).X.shape)
-    [ 1. -1.  1.] (2, 3)
+    >>> print(data.y, data.drawn(2).title)
+    [ 1. -1.  1.] a or not (2 of 3, drawn)
     """
 
     name: str
@@ -58,11 +58,15 @@ class Dataset:
             return self.labels.astype(np.float64)
         return np.where(self.labels == self.positive, 1.0, -1.0)
 
-    def head(self, n_samples: int | None) -> Dataset:
-        """The first samples, all of them for None."""
-        if n_samples is None or n_samples >= len(self.labels):
+    def drawn(self, n_samples: int, random_state: int = 0) -> Dataset:
+        """At most so many samples, drawn at random and in their order; the title says so."""
+        n = len(self.labels)
+        if n_samples >= n:
             return self
-        return replace(self, X=self.X[:n_samples], labels=self.labels[:n_samples])
+        rng = np.random.default_rng(random_state)
+        rows = np.sort(rng.permutation(n)[:n_samples])
+        title = f"{self.title} ({n_samples} of {n}, drawn)"
+        return replace(self, title=title, X=self.X[rows], labels=self.labels[rows])
 
 
 def check_part(part: str) -> None:

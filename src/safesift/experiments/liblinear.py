@@ -35,6 +35,11 @@ class NewtonRun:
         self._X, self._y, self._lmbda = X, y, lmbda
         self._end: tuple[int, Array] | None = None
 
+    @property
+    def ended_after(self) -> int | None:
+        """The number of steps after which it ended by itself, if it is known to have."""
+        return None if self._end is None else self._end[0]
+
     def after(self, epochs: int) -> Array:
         """The coefficients after so many steps, or at the end if that comes earlier."""
         from sklearn.exceptions import ConvergenceWarning

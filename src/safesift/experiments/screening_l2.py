@@ -51,7 +51,12 @@ class L2Screening(Protocol):
                 "ellipsoid_safe": task.screened(Ellipsoid(n_steps=1), start),
                 "curvature": task.screened(Curvature(), start),
             }
-        return {"alpha": task.alpha, "limit": task.limit, "after": after}
+        return {
+            "alpha": task.alpha,
+            "limit": task.limit,
+            "solver_ended_after": solver.ended_after,
+            "after": after,
+        }
 
     def _on_subset(self, cell: Cell, n_samples: int) -> Ellipsoid:
         rows = min(self.subset_rows, n_samples)

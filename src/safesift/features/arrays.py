@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 
 class Arrays(Protocol):
-    """What a network needs of a library, besides operators, slices and `reshape`."""
+    """What a network needs of a library, besides operators, slices and `reshape`.
+
+    Attributes
+    ----------
+    is_parallel : bool
+        Whether it uses all cores, or a GPU, by itself: one batch at a time then.
+    """
+
+    is_parallel: bool
 
     def put(self, values: NDArray) -> Any:
         """Their array of a NumPy array."""
@@ -33,7 +41,9 @@ class Arrays(Protocol):
 
 
 class NumpyArrays:
-    """NumPy and its BLAS."""
+    """NumPy and its BLAS, of which a thread per batch makes more than BLAS does by itself."""
+
+    is_parallel = False
 
     def put(self, values: NDArray) -> NDArray:
         return values
@@ -58,6 +68,8 @@ class NumpyArrays:
 
 class TorchArrays:
     """PyTorch, on a GPU where there is one."""
+
+    is_parallel = True
 
     def __init__(self) -> None:
         import torch

@@ -171,7 +171,8 @@ class ConvolutionalKernelNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMix
             return rows.stop - rows.start
 
         # one thread per batch: also what is no matrix product is then done in parallel
-        with threadpool_limits(1, "blas"):
+        most = 1 if arrays.is_parallel else threads.n_threads()
+        with threads.limited(most), threadpool_limits(1, "blas"):
             for n in threads.each(encode, self._batches(len(X))):
                 done += n
                 progress.report(_STAGE, done, len(X))
