@@ -10,7 +10,7 @@ import numpy as np
 
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
-from safesift.experiments.tables import data_names, label, origin, paper_name, table
+from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
 
 _NOTE = """\
 Mean accuracy on the test samples (20 % of all) for the best λ, in brackets, of a logarithmic grid.
@@ -62,19 +62,7 @@ class Accuracy(Protocol):
         }
 
     def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
-        rows = []
-        for name in data_names(records):
-            own = [record for record in records if record.cell["data"] == name]
-            for loss, penalty in dict.fromkeys(
-                (record.cell["loss"], record.cell["penalty"]) for record in own
-            ):
-                repeats = [
-                    record
-                    for record in own
-                    if (record.cell["loss"], record.cell["penalty"]) == (loss, penalty)
-                ]
-                rows.append([label(name, own), f"{_NAMES[loss]} + {penalty}",
-                             *_numbers(experiment, repeats)])  # fmt: skip
+        rows = [_row(experiment, repeats) for repeats in repeats_of(records)]
         header = ["data", "model", "paper", "ours", "difference"]
         return "\n\n".join([_NOTE, origin(records), table(header, rows)])
 
@@ -84,14 +72,15 @@ def _alpha_per_lambda(loss: str, n_samples: int) -> float:
     return {"logistic": 1 / n_samples, "squared_hinge": 0.5 / n_samples, "safe_logistic": 1.0}[loss]
 
 
-def _numbers(experiment: Experiment, repeats: Sequence[Record]) -> list[str]:
+def _row(experiment: Experiment, repeats: Sequence[Record]) -> list[str]:
     first = repeats[0]
-    all_scores = np.array([record.result["accuracies"] for record in repeats])
-    best = int(np.argmax(all_scores.mean(axis=0)))
-    mean, deviation = all_scores[:, best].mean(), all_scores[:, best].std()
-    chosen = first.result["lambdas"][best]
-    printed = experiment.paper.get((paper_name(first), first.cell["loss"], first.cell["penalty"]))
-    ours = f"{mean:.4f}" + (f" ± {deviation:.4f}" if len(repeats) > 1 else "") + f" ({chosen:g})"
-    if printed is None:
-        return ["–", ours, "–"]
-    return [f"{printed[0]:g} ({printed[1]:g})", ours, f"{mean - printed[0]:+.4f}"]
+    loss, penalty = first.cell["loss"], first.cell["penalty"]
+    accuracies = np.array([record.result["accuracies"] for record in repeats])
+    best = int(np.argmax(accuracies.mean(axis=0)))
+    ours = f"{spread(accuracies[:, best], digits=4)} ({first.result['lambdas'][best]:g})"
+    printed = experiment.paper.get((paper_name(first), loss, penalty))
+    paper, difference = "–", "–"
+    if printed is not None:
+        paper = f"{printed[0]:g} ({printed[1]:g})"
+        difference = f"{accuracies[:, best].mean() - printed[0]:+.4f}"
+    return [label(first), f"{_NAMES[loss]} + {penalty}", paper, ours, difference]

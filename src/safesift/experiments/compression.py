@@ -11,7 +11,7 @@ import numpy as np
 from safesift.experiments.drawing import BLUE, GREEN, GREY, ORANGE, axes_in_a_row
 from safesift.experiments.samples import Samples, Split
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
-from safesift.experiments.tables import origin, spread, table
+from safesift.experiments.tables import label, origin, repeats_of, spread, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,12 +108,11 @@ class Compression(Protocol):
 
 def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The repeats of every picture, by its title."""
-    panels: dict[str, list[Record]] = {}
-    for record in records:
-        data = record.cell.get("data", "synthetic")
-        stands_in = record.about.get("stands_in_for")
-        name = f"{data} (for {stands_in})" if stands_in else data
-        panels.setdefault(f"{name}, {record.result['model']}", []).append(record)
+    panels = {}
+    for repeats in repeats_of(records):
+        first = repeats[0]
+        name = label(first) if "data" in first.cell else "synthetic"
+        panels[f"{name}, {first.result['model']}"] = repeats
     return panels
 
 

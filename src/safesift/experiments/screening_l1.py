@@ -13,7 +13,7 @@ import numpy as np
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
 from safesift.experiments.stochastic import epochs_of_saga
-from safesift.experiments.tables import data_names, label, origin, paper_name, spread, table
+from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
 from safesift.experiments.task import Task, screened_text
 from safesift.numerics import norm
 from safesift.regions import Curvature, Ellipsoid, GuessedBall
@@ -81,24 +81,22 @@ class L1Screening(Protocol):
     def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
         header = ["data", "λ", "epochs", "paper", "r", "distance", "guessed, radius r",
                   "guessed, radius √r", "curvature", "own", "limit"]  # fmt: skip
-        rows = []
-        for name in data_names(records):
-            own = [record for record in records if record.cell["data"] == name]
-            for lmbda in dict.fromkeys(record.cell["lambda"] for record in own):
-                repeats = [record for record in own if record.cell["lambda"] == lmbda]
-                rows += [
-                    [label(name, own), f"{lmbda:g}", epochs, *_numbers(experiment, repeats, epochs)]
-                    for epochs in repeats[0].result["after"]
-                ]
+        rows = [
+            _row(experiment, repeats, epochs)
+            for repeats in repeats_of(records)
+            for epochs in repeats[0].result["after"]
+        ]
         note = _NOTE.format(steps=self.n_steps)
         return "\n\n".join([note, origin(records), table(header, rows), *_findings(records)])
 
 
-def _numbers(experiment: Experiment, repeats: Sequence[Record], epochs: str) -> list[str]:
-    found = [record.result["after"][epochs] for record in repeats]
-    first = repeats[0]
+def _row(experiment: Experiment, repeats: Sequence[Record], epochs: str) -> list[str]:
+    first, found = repeats[0], [record.result["after"][epochs] for record in repeats]
     printed = experiment.paper.get((paper_name(first), first.cell["lambda"], int(epochs)))
     return [
+        label(first),
+        f"{first.cell['lambda']:g}",
+        epochs,
         "–" if printed is None else f"{printed:g}",
         f"{found[0]['radius']:g}",
         spread((one["distance"] for one in found), digits=2),

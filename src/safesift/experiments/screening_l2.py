@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from safesift.experiments.liblinear import NewtonRun, alpha_of
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
-from safesift.experiments.tables import data_names, label, origin, paper_name, spread, table
+from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
 from safesift.experiments.task import Task, screened_text
 from safesift.regions import Curvature, Ellipsoid, GapBall
 
@@ -25,37 +24,29 @@ is our region, certified. *Limit* is the share that the optimum itself leaves wi
 
 @dataclass(frozen=True)
 class L2Screening(Protocol):
-    """Run LIBLINEAR for some epochs, then build regions around where it got to.
+    """Run LIBLINEAR for the epochs of a cell, then build regions around where it got to.
 
     Parameters
     ----------
-    epochs : tuple of int
     subset_rows : int, default=1000
         On how many rows the paper's ellipsoid is cut; together the cuts cost one pass.
     """
 
-    epochs: tuple[int, ...]
     subset_rows: int = 1000
 
     def run(self, cell: Cell, samples: Samples | None) -> Result:
         X, _, y, _ = samples.split(cell["seed"])
-        lmbda = cell["lambda"]
-        task = Task(X, y, "squared_hinge", "l2", alpha_of(lmbda, len(y)))
-        solver = NewtonRun(X, y, lmbda)
-        after: dict[str, Any] = {}
-        for epochs in self.epochs:
-            start, later = solver.after(epochs), solver.after(epochs + 1)
-            after[str(epochs)] = {
-                "gap_ball": task.screened(GapBall(), later),
-                "ellipsoid_paper": task.screened(self._on_subset(cell, len(y)), start),
-                "ellipsoid_safe": task.screened(Ellipsoid(n_steps=1), start),
-                "curvature": task.screened(Curvature(), start),
-            }
+        task = Task(X, y, "squared_hinge", "l2", alpha_of(cell["lambda"], len(y)))
+        solver = NewtonRun(X, y, cell["lambda"])
+        start, later = solver.after(cell["epochs"]), solver.after(cell["epochs"] + 1)
         return {
             "alpha": task.alpha,
             "limit": task.limit,
             "solver_ended_after": solver.ended_after,
-            "after": after,
+            "gap_ball": task.screened(GapBall(), later),
+            "ellipsoid_paper": task.screened(self._on_subset(cell, len(y)), start),
+            "ellipsoid_safe": task.screened(Ellipsoid(n_steps=1), start),
+            "curvature": task.screened(Curvature(), start),
         }
 
     def _on_subset(self, cell: Cell, n_samples: int) -> Ellipsoid:
@@ -67,39 +58,33 @@ class L2Screening(Protocol):
     def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
         header = ["data", "λ", "epochs", "paper: ellipsoid / gap", "ellipsoid, paper",
                   "ellipsoid, safe", "gap ball", "curvature", "limit"]  # fmt: skip
-        rows = []
-        for name in data_names(records):
-            own = [record for record in records if record.cell["data"] == name]
-            for lmbda in dict.fromkeys(record.cell["lambda"] for record in own):
-                repeats = [record for record in own if record.cell["lambda"] == lmbda]
-                rows += [
-                    [
-                        label(name, own),
-                        f"{lmbda:g}",
-                        str(epochs),
-                        *self._numbers(experiment, repeats, epochs),
-                    ]
-                    for epochs in self.epochs
-                ]
+        rows = [_row(experiment, repeats) for repeats in repeats_of(records)]
         note = _NOTE.format(rows=self.subset_rows)
         return "\n\n".join([note, origin(records), table(header, rows), *_findings(records)])
 
-    def _numbers(self, experiment: Experiment, repeats: Sequence[Record], epochs: int) -> list[str]:
-        found = [record.result["after"][str(epochs)] for record in repeats]
-        first = repeats[0]
-        printed = experiment.paper.get((paper_name(first), first.cell["lambda"], epochs))
-        cells = ["–" if printed is None else " / ".join(f"{value:g}" for value in printed)]
-        for region in ("ellipsoid_paper", "ellipsoid_safe", "gap_ball", "curvature"):
-            cells.append(screened_text([one[region] for one in found]))
-        return [*cells, spread(record.result["limit"] for record in repeats)]
+
+def _row(experiment: Experiment, repeats: Sequence[Record]) -> list[str]:
+    first, found = repeats[0], [record.result for record in repeats]
+    lmbda, epochs = first.cell["lambda"], first.cell["epochs"]
+    printed = experiment.paper.get((paper_name(first), lmbda, epochs))
+    return [
+        label(first),
+        f"{lmbda:g}",
+        str(epochs),
+        "–" if printed is None else " / ".join(f"{value:g}" for value in printed),
+        *(
+            screened_text([one[region] for one in found])
+            for region in ("ellipsoid_paper", "ellipsoid_safe", "gap_ball", "curvature")
+        ),
+        spread(one["limit"] for one in found),
+    ]
 
 
 def _findings(records: Sequence[Record]) -> list[str]:
     """What the paper finds, confirmed or refuted by the numbers."""
     pairs = [
-        (one["ellipsoid_safe"]["screened"], one["gap_ball"]["screened"])
+        (record.result["ellipsoid_safe"]["screened"], record.result["gap_ball"]["screened"])
         for record in records
-        for one in record.result["after"].values()
     ]
     if not pairs:
         return []

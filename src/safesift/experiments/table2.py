@@ -6,10 +6,11 @@ from safesift.experiments.spec import Experiment
 EXPERIMENT = Experiment(
     name="table2",
     title="Table 2: percent of samples screened, squared hinge + l2",
-    protocol=L2Screening(epochs=(20, 30)),
+    protocol=L2Screening(),
     grid={
         "data": ("mnist", "svhn"),
         "lambda": (1.0, 1e-1, 1e-2, 1e-3),
+        "epochs": (20, 30),
         "seed": (1, 2, 3),
     },
     quick={"lambda": (1.0, 1e-2), "seed": (1,)},

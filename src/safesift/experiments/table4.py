@@ -6,8 +6,13 @@ from safesift.experiments.spec import Experiment
 EXPERIMENT = Experiment(
     name="table4",
     title="Table 4: percent of samples screened, squared hinge + l2, RCV-1",
-    protocol=L2Screening(epochs=(10, 20)),
-    grid={"data": ("rcv1",), "lambda": (1.0, 10.0, 100.0), "seed": (1, 2, 3)},
+    protocol=L2Screening(),
+    grid={
+        "data": ("rcv1",),
+        "lambda": (1.0, 10.0, 100.0),
+        "epochs": (10, 20),
+        "seed": (1, 2, 3),
+    },
     quick={"lambda": (1.0, 10.0), "seed": (1,)},
     # (data, λ, epochs): ellipsoid, duality gap
     paper={

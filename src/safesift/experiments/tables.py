@@ -24,6 +24,15 @@ def spread(values: Iterable[float | None], digits: int = 1) -> str:
     return mean if len(known) == 1 else f"{mean} ± {np.std(known):.{digits}f}"
 
 
+def repeats_of(records: Sequence[Record]) -> list[list[Record]]:
+    """Records that differ in their seed only, together."""
+    groups: dict[tuple, list[Record]] = {}
+    for record in records:
+        place = tuple(value for axis, value in record.cell.items() if axis != "seed")
+        groups.setdefault(place, []).append(record)
+    return list(groups.values())
+
+
 def data_names(records: Sequence[Record]) -> list[str]:
     """The data sets of some records, in their order."""
     return list(dict.fromkeys(record.cell["data"] for record in records))
@@ -41,10 +50,10 @@ def origin(records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-def label(name: str, records: Sequence[Record]) -> str:
+def label(record: Record) -> str:
     """The name of a data set, with what it stands in for."""
-    about = next(record.about for record in records if record.cell["data"] == name)
-    return f"{name} (for {about['stands_in_for']})" if about["stands_in_for"] else name
+    name, stands_in_for = record.cell["data"], record.about["stands_in_for"]
+    return f"{name} (for {stands_in_for})" if stands_in_for else name
 
 
 def paper_name(record: Record) -> str:
