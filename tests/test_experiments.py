@@ -199,6 +199,15 @@ def test_finished_cells_are_not_run_again(quick):
     assert outcome.exit_code == 0 and "…" not in outcome.output
 
 
+def test_the_page_keeps_what_was_there(quick, tmp_path):
+    page = tmp_path / "page.md"
+    outcome = CliRunner().invoke(
+        cli, ["reproduce", "figure2", "--quick", "--out", str(quick), "--page", str(page)]
+    )
+    assert outcome.exit_code == 0
+    assert page.read_text().count("\n## ") == len(NAMES)
+
+
 def test_findings_are_in_words(quick):
     page = (quick / "reproduction.md").read_text()
     for finding in ("at least as much as the ellipsoid*: ", "rises with the epochs*: ",

@@ -31,7 +31,7 @@ def run(options: Mapping[str, Any]) -> None:
             told = runner.run(experiment, plan, lambda line: console.print(line, highlight=False))
             missing |= dict.fromkeys(told)
     page = options["page"] or plan.folder / "reproduction.md"
-    render.write_page(chosen, plan, page)
+    render.write_page(_shown(chosen, plan), plan, page)
     print(f"The page is {page}.")
     for sentence in missing:
         console.print(f"[red]Missing:[/red] {sentence}", highlight=False, soft_wrap=True)
@@ -48,6 +48,12 @@ def _chosen(names: tuple[str, ...]) -> list[Experiment]:
                 f"{name} is no experiment: choose among {', '.join(experiments.NAMES)} and all."
             )
     return [experiments.load(name) for name in dict.fromkeys(names)]
+
+
+def _shown(chosen: list[Experiment], plan: runner.Plan) -> list[Experiment]:
+    """Those that were chosen, and those that have results of earlier runs, in the paper's order."""
+    every = [experiments.load(name) for name in experiments.NAMES]
+    return [one for one in every if one in chosen or plan.finished(one)]
 
 
 @contextmanager

@@ -134,16 +134,17 @@ def _finding(repeats: Sequence[Record]) -> str:
     """Whether screening beats random deletion below 80 %, in words."""
     found = [record.result for record in repeats]
     fractions = np.array(found[0]["fractions"])
-    screening, chance = (
-        np.mean([np.array(one["scores"][way], dtype=float) for one in found], axis=0)
-        for way in ("screening", "random")
-    )
     inside = (fractions > 0) & (fractions < _PAPER_CLAIMS_UP_TO)
-    better = int((screening >= chance)[inside].sum())
-    verdict = "confirmed" if better == inside.sum() else "refuted"
+    ahead = np.array(
+        [np.subtract(one["scores"]["screening"], one["scores"]["random"]) for one in found]
+    )[:, inside]
+    error = ahead.std(axis=0) / np.sqrt(max(len(ahead) - 1, 1))
+    better = int((ahead.mean(axis=0) >= 0).sum())
+    worse = int((ahead.mean(axis=0) < -2.0 * error).sum())
+    verdict = "confirmed" if better == inside.sum() else "refuted" if worse else "not refuted"
     return (
-        f"*Screening beats random deletion below 80 %*: {verdict}, at {better} of {inside.sum()} "
-        "fractions."
+        f"*Screening beats random deletion below 80 %*: {verdict}; of {inside.sum()} fractions it "
+        f"is ahead at {better}, and behind by more than two standard errors at {worse}."
     )
 
 

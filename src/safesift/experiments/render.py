@@ -26,8 +26,7 @@ in [the errata](errata.md)."""
 
 def section(experiment: Experiment, plan: Plan, page: Path) -> str:
     """A section of the page; the picture, where there is one, lies beside the results."""
-    cells = plan.cells(experiment)
-    records = plan.results(experiment).of(cells)
+    cells, records = plan.cells(experiment), plan.finished(experiment)
     parts = [f"## {experiment.title}"]
     if not records:
         return "\n\n".join([*parts, "Not run yet."])

@@ -38,6 +38,10 @@ class Plan:
     def results(self, experiment: Experiment) -> Results:
         return Results(self.folder, experiment.name, repr(self.protocol(experiment)))
 
+    def finished(self, experiment: Experiment) -> list[Record]:
+        """The results of the cells that are finished."""
+        return self.results(experiment).of(self.cells(experiment))
+
     def protocol(self, experiment: Experiment) -> Protocol:
         return experiment.protocol_of(self.quick)
 
