@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _NOTE = """\
 The squared loss convolved with the l1 norm's conjugate, and the logistic loss with the paper's Ω
-(sign and constant corrected: see [the errata](errata.md)). Both get a flat piece and stay smooth;
-where it is:"""
+(sign and constant corrected: see docs/errata.md). Both get a flat piece and stay smooth; where it
+is:"""
 
 
 @dataclass(frozen=True)

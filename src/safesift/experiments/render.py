@@ -21,7 +21,7 @@ two-layer convolutional kernel network, p = 2304 as in the paper; ours differs f
 detail (their features were never published), so that numbers can be near theirs but not the same.
 Splits are 80/20, repeated with the seeds given; ± is the standard deviation over them. Where a data
 set could not be had, its stand-in is named as such. The paper's errors that matter here are listed
-in [the errata](errata.md)."""
+in the project's docs/errata.md."""
 
 
 def section(experiment: Experiment, plan: Plan, page: Path) -> str:
@@ -66,4 +66,5 @@ def _small_print(records: list[Record]) -> str:
     seconds = sum(record.about["seconds"] for record in records)
     about = records[-1].about
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    return f"<sub>{len(records)} cells, {seconds:.0f} s on {about['machine']}; {versions}.</sub>"
+    number = f"{len(records)} cell{'s' if len(records) > 1 else ''}"
+    return f"<sub>{number}, {seconds:.0f} s on {about['machine']}; {versions}.</sub>"
