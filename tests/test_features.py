@@ -14,7 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from safesift import progress
+import safesift as ss
+from safesift import datasets, progress
 from safesift.features import (
     ConvolutionalKernelNetwork,
     KernelLayer,
@@ -236,3 +237,14 @@ def test_torch_agrees(digits):
     model = network().fit(X)
     features = model.transform(X)
     np.testing.assert_allclose(model.set_params(backend="torch").transform(X), features, atol=1e-4)
+
+
+def test_real_digits(data_folder):
+    """A small network and 2 000 digits; the full size is an experiment."""
+    train, test = datasets.load_mnist("train"), datasets.load_mnist("test")
+    layers = (KernelLayer(5, 32, 2, 2.0), KernelLayer(3, 64, 4, 4.0))
+    encoder = network(image_shape=(28, 28)).set_params(layers=layers).fit(train.X[:500])
+    model = ss.SafeClassifier(alpha=1e-4, tol=1e-3).fit(
+        encoder.transform(train.X[:2000]), train.labels[:2000]
+    )
+    assert model.score(encoder.transform(test.X[:1000]), test.labels[:1000]) > 0.93

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "table1", "table2", "table3", "table4", "figure1", "figure2", "figure3", "figure4", "figure5",
-    "figure6", "figure7", "figure8",
+    "figure6", "figure7", "figure8", "features",
 )  # fmt: skip
 
 

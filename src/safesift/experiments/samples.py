@@ -18,6 +18,8 @@ Array = NDArray[np.float64]
 # 3 · 3 · 16 features for the digits of 8 × 8 pixels
 _SMALL_LAYERS = (KernelLayer(3, 16, 1, 2.0), KernelLayer(2, 16, 2, 4.0))
 _SEED = 0
+# how many of the digits are trained on where there are two parts
+_N_DIGITS = 1000
 # of SVHN's 604 388: LIBLINEAR takes 16 bytes per number, and would need more than 24 GB for all
 _MOST_IMAGES = 100_000
 
@@ -75,15 +77,37 @@ def samples(name: str) -> Samples:
     return Samples(data.name, data.title, X, data.y, data.stands_in_for)
 
 
+class Parts(NamedTuple):
+    """Features and digits of the training and of the test part of a set of images."""
+
+    X_train: NDArray
+    labels_train: NDArray
+    X_test: NDArray
+    labels_test: NDArray
+
+
+def parts(name: str) -> Parts:
+    """The two parts of MNIST, or of the digits in place of it, with all ten classes."""
+    if name == "digits":
+        data, X = _digits(), samples(name).X
+        return Parts(X[:_N_DIGITS], data.labels[:_N_DIGITS], X[_N_DIGITS:], data.labels[_N_DIGITS:])
+    train, test = datasets.load_mnist("train"), datasets.load_mnist("test")
+    X_test = cached_features(_network(test), test.X, fitted_on=train.X, name="mnist-test")
+    return Parts(samples(name).X, train.labels, X_test, test.labels)
+
+
 def _encoded(data: Dataset) -> NDArray:
     """The features of images: rows of a convolutional kernel network, from the cache."""
-    coloured = len(data.image_shape) == 3
-    network = ConvolutionalKernelNetwork(
-        image_shape=data.image_shape, whitening=coloured, random_state=_SEED
-    )
     if data.name == "digits":
-        return network.set_params(layers=_SMALL_LAYERS).fit_transform(data.X)
-    return cached_features(network, data.X, name=data.name)
+        return _network(data).set_params(layers=_SMALL_LAYERS).fit_transform(data.X)
+    return cached_features(_network(data), data.X, name=data.name)
+
+
+def _network(data: Dataset) -> ConvolutionalKernelNetwork:
+    """Whitening is for colours."""
+    return ConvolutionalKernelNetwork(
+        image_shape=data.image_shape, whitening=len(data.image_shape) == 3, random_state=_SEED
+    )
 
 
 def _digits() -> Dataset:

@@ -75,7 +75,8 @@ class Experiment:
     protocol : Protocol
     grid : mapping of str to tuple
         The axes, in the order in which their product is gone through. The axis "data", where
-        there is one, holds names of data sets; "seed" the seeds of the 80/20 splits.
+        there is one, holds names of data sets; "seed" the seeds of the 80/20 splits, the outermost
+        loop.
     quick : mapping of str to tuple
         What replaces axes in a quick run, besides the data.
     quick_protocol : Protocol, optional
@@ -100,7 +101,10 @@ class Experiment:
         return self.quick_protocol if quick and self.quick_protocol is not None else self.protocol
 
     def cells(self, quick: bool, stand_ins: Mapping[str, str]) -> Iterator[Cell]:
-        """All cells, with stand-ins in place of the data sets they stand for."""
+        """All cells, with stand-ins in place of the data sets they stand for.
+
+        Repeats come last: a run that is interrupted has all numbers, with wider error bars.
+        """
         grid = dict(self.grid)
         if "data" in grid:
             grid["data"] = tuple(stand_ins.get(name, name) for name in grid["data"])
@@ -108,5 +112,7 @@ class Experiment:
             grid |= self.quick
             if "data" in grid:
                 grid["data"] = (QUICK_DATA,)
-        for values in product(*grid.values()):
-            yield dict(zip(grid, values, strict=True))
+        seeds = grid.pop("seed", (None,))
+        for seed, *values in product(seeds, *grid.values()):
+            cell = dict(zip(grid, values, strict=True))
+            yield cell if seed is None else cell | {"seed": seed}
