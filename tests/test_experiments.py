@@ -223,6 +223,12 @@ def test_the_page_may_lie_elsewhere(quick, tmp_path):
     assert (page.parent / link).resolve() == (quick / "figure1.png").resolve()
 
 
+def test_the_page_alone(tmp_path):
+    outcome = CliRunner().invoke(cli, ["reproduce", "all", "--page-only", "--out", str(tmp_path)])
+    assert outcome.exit_code == 0 and list(tmp_path.iterdir()) == [tmp_path / "reproduction.md"]
+    assert "Not run yet." in (tmp_path / "reproduction.md").read_text()
+
+
 def test_refusals(tmp_path):
     for arguments, message in (
         (["table9"], "table9 is no experiment: choose among table1, table2"),

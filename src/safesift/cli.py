@@ -181,6 +181,7 @@ def demo(output: Path) -> None:
 @click.option(
     "--page", type=_PATH, metavar="FILE", help="The page.  [default: FOLDER/reproduction.md]"
 )
+@click.option("--page-only", is_flag=True, help="Run nothing: write the page from what is there.")
 def reproduce(**options: Any) -> None:
     """Run experiments of the paper: table1 … table4, figure1 … figure8, or all of them.
 

@@ -25,11 +25,7 @@ def run(options: Mapping[str, Any]) -> None:
         options["out"], options["quick"], runner.plan_stand_ins(options["stand_ins"])
     )
     console = Console(stderr=True)
-    missing: dict[str, None] = {}
-    with _bar(console):
-        for experiment in chosen:
-            told = runner.run(experiment, plan, lambda line: console.print(line, highlight=False))
-            missing |= dict.fromkeys(told)
+    missing = {} if options["page_only"] else _run_all(chosen, plan, console)
     page = options["page"] or plan.folder / "reproduction.md"
     render.write_page(_shown(chosen, plan), plan, page)
     print(f"The page is {page}.")
@@ -37,6 +33,16 @@ def run(options: Mapping[str, Any]) -> None:
         console.print(f"[red]Missing:[/red] {sentence}", highlight=False, soft_wrap=True)
     if missing:
         sys.exit(1)
+
+
+def _run_all(chosen: list[Experiment], plan: runner.Plan, console: Console) -> dict[str, None]:
+    """A sentence for every data set that could not be had, once."""
+    missing: dict[str, None] = {}
+    with _bar(console):
+        for experiment in chosen:
+            told = runner.run(experiment, plan, lambda line: console.print(line, highlight=False))
+            missing |= dict.fromkeys(told)
+    return missing
 
 
 def _chosen(names: tuple[str, ...]) -> list[Experiment]:
