@@ -210,8 +210,8 @@ def test_the_page_keeps_what_was_there(quick, tmp_path):
 
 def test_findings_are_in_words(quick):
     page = (quick / "reproduction.md").read_text()
-    for finding in ("at least as much as the ellipsoid*: ", "rises with the epochs*: ",
-                    "falls with λ (after the last epoch)*: "):  # fmt: skip
+    for finding in ("at least as much as the ellipsoid*: ", "rises with the epochs (guessed)*: ",
+                    "falls with λ (own)*: "):  # fmt: skip
         assert f"{finding}confirmed" in page or f"{finding}refuted" in page
 
 

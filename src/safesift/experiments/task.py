@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.grids import along, alpha_max
 from safesift.losses import LOSSES, Loss
 from safesift.problem import Problem
 from safesift.regions import Region, RegionError
@@ -23,6 +25,8 @@ Array = NDArray[np.float64]
 
 # a margin is this much on the wrong side of the flat piece before a sample was dropped wrongly
 _CLEARLY = 1e-4
+# levels of the way to an l1 solution per power of ten, and their relative duality gap
+_PER_DECADE, _COARSE = 4, 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,24 +57,34 @@ class Task:
         ).problem
 
     @cached_property
-    def fit(self) -> Fit:
-        """The problem, solved."""
-        return self._fitted(max_iter=1000)
+    def fits(self) -> list[Fit]:
+        """The problem, solved: along a coarse path first, where features enter one by one."""
+        path: list[Fit] = []
+        if self._way:
+            levels = [[at] for at in self._way]
+            path = [fit for (fit,) in solve_path(levels, Settings(tol=_COARSE))]
+        start = [path[-1].coef] if path else None
+        ((last,),) = solve_path([[self.problem]], Settings(tol=self.tol), start)
+        return [*path, last]
+
+    @cached_property
+    def _way(self) -> list[Problem]:
+        """The same with larger alphas, falling; none under l2, which needs no such help."""
+        top = alpha_max(self.problem)
+        if self.penalty != "l1" or self.alpha >= top:
+            return []
+        n_levels = 1 + math.ceil(_PER_DECADE * math.log10(top / self.alpha))
+        return along(self.problem, np.geomspace(top, self.alpha, n_levels + 1)[:-1])
 
     @property
     def solution(self) -> Array:
         """Certified coefficients."""
-        return self.fit.coef
+        return self.fits[-1].coef
 
-    def own_start(self, epochs: int) -> Array:
-        """Where the library's own solver is after at most so many passes over the data."""
-        steps = sum(check.passes <= epochs for check in self.fit.history[:-1])
-        return self._fitted(steps).coef if steps else self.problem.constant_point
-
-    def _fitted(self, max_iter: int) -> Fit:
-        settings = Settings(tol=self.tol, max_iter=max_iter)
-        ((fit,),) = solve_path([[self.problem]], settings)
-        return fit
+    @property
+    def passes(self) -> float:
+        """Products with as many rows as there are, until the solution was found."""
+        return sum(fit.history[-1].passes for fit in self.fits)
 
     @cached_property
     def margins(self) -> Array:
