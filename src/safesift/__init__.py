@@ -49,7 +49,7 @@ _LAZY = {
     "plot_losses": "safesift.plotting",
     "pointwise_bound": "safesift.convolution",
 }
-_MODULES = ("grids", "losses", "penalties", "regions")
+_MODULES = ("datasets", "features", "grids", "losses", "penalties", "regions")
 
 __all__ = [
     "Compressed",
@@ -74,6 +74,8 @@ __all__ = [
     "__version__",
     "compress",
     "compression_curve",
+    "datasets",
+    "features",
     "grids",
     "infimum_convolution",
     "losses",
@@ -94,7 +96,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from safesift import grids, losses, penalties, regions
+    from safesift import datasets, features, grids, losses, penalties, regions
     from safesift.compression import (
         Compressed,
         CompressionCurve,

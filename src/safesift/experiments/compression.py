@@ -1,0 +1,165 @@
+"""Compression: test scores of models of the samples that rank first (Figures 6, 7 and 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safesift.experiments.drawing import BLUE, GREEN, GREY, ORANGE, axes_in_a_row
+from safesift.experiments.samples import Samples, Split
+from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
+from safesift.experiments.tables import label, origin, repeats_of, spread, table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_NOTE = """\
+Score on the test samples (20 % of all) of a model of the training samples that are left after a
+fraction of them is deleted. *Screening* deletes those with the lowest scores of the screening test
+first, *margin* those that an early approximation of the solution fits best, *random* any of them:
+these are the paper's. *Hybrid* is our method, which gives the samples that it keeps weights, so
+that they stand for the others."""
+
+_LOOKS = {
+    "screening": (ORANGE, "screening"),
+    "margin": (GREEN, "margin"),
+    "random": (GREY, "random"),
+    "hybrid": (BLUE, "hybrid (ours)"),
+}
+# up to here the paper finds that screening beats random deletion
+_PAPER_CLAIMS_UP_TO = 0.8
+
+
+@dataclass(frozen=True)
+class Model:
+    """A loss, its penalty, and alpha in our convention."""
+
+    loss: str
+    penalty: str
+    alpha: float
+    parameters: tuple[tuple[str, float], ...] = ()
+
+    def made(self) -> Any:
+        """The loss with its parameters."""
+        from safesift.losses import LOSSES
+
+        return LOSSES[self.loss](**dict(self.parameters))
+
+    def __str__(self) -> str:
+        return f"{self.loss.replace('_', ' ')} + {self.penalty}"
+
+
+@dataclass(frozen=True)
+class Compression(Protocol):
+    """Delete more and more training samples by several rankings, fit and score.
+
+    Parameters
+    ----------
+    models : tuple of Model
+        Cells name one by its loss.
+    fractions : tuple of float
+    """
+
+    models: tuple[Model, ...]
+    fractions: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99)
+
+    def split(self, cell: Cell, samples: Samples | None) -> Split:
+        """The samples of a cell."""
+        return samples.split(cell["seed"])
+
+    def run(self, cell: Cell, samples: Samples | None) -> Result:
+        from safesift.compression import compression_curve
+
+        X, X_test, y, y_test = self.split(cell, samples)
+        (model,) = (model for model in self.models if model.loss == cell["loss"])
+        curve = compression_curve(
+            X, y, loss=model.made(), penalty=model.penalty, alpha=model.alpha,
+            fractions=self.fractions, methods=tuple(_LOOKS), n_repeats=1, test=(X_test, y_test),
+            fit_intercept=False, random_state=cell["seed"],
+        )  # fmt: skip
+        return {
+            "model": str(model),
+            "metric": curve.metric,
+            "fractions": curve.fractions.tolist(),
+            "n_kept": curve.n_kept.tolist(),
+            "scores": {name: curve.of(name).tolist() for name in _LOOKS},
+            "full": float(curve.full[0]),
+        }
+
+    def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
+        parts = [_NOTE]
+        if "data" in records[0].cell:
+            parts.append(origin(records))
+        for title, repeats in _panels(records).items():
+            parts += [f"**{title}**", _table(repeats), _finding(repeats)]
+        return "\n\n".join(parts)
+
+    def figure(self, experiment: Experiment, records: Sequence[Record]) -> Figure:
+        panels = _panels(records)
+        figure, all_axes = axes_in_a_row(len(panels))
+        for axes, (title, repeats) in zip(all_axes, panels.items(), strict=True):
+            _draw(axes, title, repeats)
+        return figure
+
+
+def _panels(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The repeats of every picture, by its title."""
+    panels = {}
+    for repeats in repeats_of(records):
+        first = repeats[0]
+        name = label(first) if "data" in first.cell else "synthetic"
+        panels[f"{name}, {first.result['model']}"] = repeats
+    return panels
+
+
+def _table(repeats: Sequence[Record]) -> str:
+    found = [record.result for record in repeats]
+    header = ["deleted", *(name for _, name in _LOOKS.values())]
+    rows = [
+        [
+            f"{100 * fraction:g} %",
+            *(spread((one["scores"][way][k] for one in found), digits=4) for way in _LOOKS),
+        ]
+        for k, fraction in enumerate(found[0]["fractions"])
+    ]
+    everything = spread((one["full"] for one in found), digits=4)
+    return f"{found[0]['metric']}; with all samples {everything}\n\n{table(header, rows)}"
+
+
+def _finding(repeats: Sequence[Record]) -> str:
+    """Whether screening beats random deletion below 80 %, in words."""
+    found = [record.result for record in repeats]
+    fractions = np.array(found[0]["fractions"])
+    inside = (fractions > 0) & (fractions < _PAPER_CLAIMS_UP_TO)
+    ahead = np.array(
+        [np.subtract(one["scores"]["screening"], one["scores"]["random"]) for one in found]
+    )[:, inside]
+    error = ahead.std(axis=0) / np.sqrt(max(len(ahead) - 1, 1))
+    better = int((ahead.mean(axis=0) >= 0).sum())
+    worse = int((ahead.mean(axis=0) < -2.0 * error).sum())
+    verdict = "confirmed" if better == inside.sum() else "refuted" if worse else "not refuted"
+    return (
+        f"*Screening beats random deletion below 80 %*: {verdict}; of {inside.sum()} fractions it "
+        f"is ahead at {better}, and behind by more than two standard errors at {worse}."
+    )
+
+
+def _draw(axes: Axes, title: str, repeats: Sequence[Record]) -> None:
+    found = [record.result for record in repeats]
+    fractions = found[0]["fractions"]
+    for way, (color, name) in _LOOKS.items():
+        scores = np.array([one["scores"][way] for one in found], dtype=float)
+        axes.errorbar(
+            fractions, scores.mean(0), scores.std(0), color=color, lw=2, capsize=3, label=name
+        )
+    # a ranking that fails where hardly anything is left must not hide the rest
+    everything = np.mean([one["full"] for one in found])
+    chance = np.min([one["scores"]["random"] for one in found])
+    axes.set_ylim(bottom=chance - 0.2 * (everything - chance) - 1e-3)
+    axes.axhline(everything, color=GREY, lw=1, ls=":")
+    axes.set(title=title, xlabel="fraction deleted", ylabel=found[0]["metric"])
+    axes.legend(frameon=False)

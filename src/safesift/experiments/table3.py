@@ -1,0 +1,38 @@
+"""Table 3 (appendix): best test accuracies of three losses with two penalties."""
+
+from safesift.experiments.accuracy import Accuracy
+from safesift.experiments.spec import Experiment
+
+EXPERIMENT = Experiment(
+    name="table3",
+    title="Table 3: best test accuracies",
+    protocol=Accuracy(lambdas=(1.0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5)),
+    grid={
+        "data": ("mnist", "svhn", "rcv1"),
+        "loss": ("logistic", "safe_logistic", "squared_hinge"),
+        "penalty": ("l1", "l2"),
+        "seed": (1, 2, 3),
+    },
+    quick={"seed": (1,)},
+    # (data, loss, penalty): accuracy, best λ
+    paper={
+        ("mnist", "logistic", "l1"): (0.997, 0.01),
+        ("mnist", "logistic", "l2"): (0.997, 0.001),
+        ("mnist", "safe_logistic", "l1"): (0.996, 0.0),
+        ("mnist", "safe_logistic", "l2"): (0.996, 0.0),
+        ("mnist", "squared_hinge", "l1"): (0.997, 0.03),
+        ("mnist", "squared_hinge", "l2"): (0.997, 0.003),
+        ("svhn", "logistic", "l1"): (0.99, 0.0003),
+        ("svhn", "logistic", "l2"): (0.99, 0.0003),
+        ("svhn", "safe_logistic", "l1"): (0.989, 0.0),
+        ("svhn", "safe_logistic", "l2"): (0.989, 0.0),
+        ("svhn", "squared_hinge", "l1"): (0.99, 0.03),
+        ("svhn", "squared_hinge", "l2"): (0.99, 0.003),
+        ("rcv1", "logistic", "l1"): (0.975, 1.0),
+        ("rcv1", "logistic", "l2"): (0.975, 1.0),
+        ("rcv1", "safe_logistic", "l1"): (0.974, 1e-5),
+        ("rcv1", "safe_logistic", "l2"): (0.975, 1e-5),
+        ("rcv1", "squared_hinge", "l1"): (0.975, 1.0),
+        ("rcv1", "squared_hinge", "l2"): (0.974, 1.0),
+    },
+)
