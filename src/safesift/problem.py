@@ -262,15 +262,14 @@ class Problem:
         with np.errstate(over="ignore", invalid="ignore"):
             sums = sum_over_blocks(design.n_samples, lambda rows: self._errors_of(at, rows))
             load, losses, change, drift = sums
-            penalty = _scaled(self.alpha, self.penalty.value(coef))
-            size = norm(at.point)
+            size = design.size(at.point)
             value = (
                 (design.sum_error + 16 * EPS + self.loss.precision) * losses
                 + change
-                + design.n_columns * EPS * penalty
+                + _scaled(self.alpha, self.penalty.value_error(coef))
             )
             gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
-                norm(at.subgradient) + norm(at.loss_gradient) + self.alpha * size
+                design.size(at.subgradient) + design.size(at.loss_gradient) + self.alpha * size
             )
             if self.folded is not None:
                 folded = design.n_columns * EPS * self.folded.size(size)
