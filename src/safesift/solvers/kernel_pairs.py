@@ -20,10 +20,11 @@ _ROUNDING = 1e-7
 
 
 class Inner(NamedTuple):
-    """Coordinates and intercept that solve a block."""
+    """Coordinates and intercept that solve a block, and how far they violate optimality."""
 
     beta: Array
     intercept: float
+    violation: float = 0.0
 
 
 def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
@@ -40,41 +41,44 @@ def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
         A start; feasible.
     tol : float
     """
-    from safesift.kernels.pairs import descend_pairs, descend_singles
-
     form = dual_form(block.loss, block.y)
-    descend = descend_singles if block.wanted is None else descend_pairs
-    with np.errstate(divide="ignore"):
-        d = form.curvature / block.steps
-    ends = (form.low, form.high, block.lower, block.upper)
-    beta = beta.copy()
-    values = block.K @ beta + block.offset
-    middle = 0.0
+    inner = Inner(beta, 0.0, np.inf)
     for _ in range(_ALTERNATIONS):
-        sweeps = _SWEEPS * len(beta)
-        violation, middle, least = descend(block.K, d, *ends, beta, values, tol, sweeps)
-        if least < -_ROUNDING * float(np.diag(block.K).max(initial=0.0)):
-            raise NotPositiveError("two samples with a negative squared distance")
-        if not violation > tol:
+        inner = improve_by_pairs(block, form, inner.beta, tol)
+        if not inner.violation > tol:
             break
         for _ in range(_FACES):
-            if _face_step(block, form, d, beta):
+            if _face_step(block, form, inner.beta):
                 break
-        values = block.K @ beta + block.offset
-    return Inner(beta, -middle)
+    return inner
 
 
-def _face_step(block: Block, form: DualForm, d: Array, beta: Array) -> bool:
+def improve_by_pairs(block: Block, form: DualForm, beta: Array, tol: float) -> Inner:
+    """Steps on pairs (on single coordinates without an intercept) for a few sweeps' worth."""
+    from safesift.kernels.pairs import descend_pairs, descend_singles
+
+    descend = descend_singles if block.wanted is None else descend_pairs
+    ends = (form.low, form.high, block.lower, block.upper)
+    beta = beta.copy()
+    values, d = block.K @ beta + block.offset, form.curvature / block.steps
+    sweeps = _SWEEPS * len(beta)
+    violation, middle, least = descend(block.K, d, *ends, beta, values, tol, sweeps)
+    if least < -_ROUNDING * float(np.diag(block.K).max(initial=0.0)):
+        raise NotPositiveError("two samples with a negative squared distance")
+    return Inner(beta, -middle, violation)
+
+
+def _face_step(block: Block, form: DualForm, beta: Array) -> bool:
     """Towards the minimum over the coordinates inside their ends; True if it was reached."""
     free = np.flatnonzero((beta != 0) & (beta > block.lower) & (beta < block.upper))
     if not free.size:
         return True
-    start = beta[free]
+    start, d = beta[free], form.curvature / block.steps[free]
     low, high = form.low[free], form.high[free]
-    slope = block.K[free] @ beta + block.offset[free] + d[free] * start
+    slope = block.K[free] @ beta + block.offset[free] + d * start
     slope -= np.where(start > 0, low, high)
     H = block.K[np.ix_(free, free)].copy()
-    H[np.diag_indices_from(H)] += d[free]
+    H[np.diag_indices_from(H)] += d
     solved = solve_positive(H, np.column_stack([slope, np.ones(len(free))]))
     step = -solved[:, 0]
     if block.wanted is not None:

@@ -29,7 +29,7 @@ from safesift.screening import Decisions, decide
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_newton import solve_by_newton
-from safesift.solvers.kernel_pairs import solve_by_pairs
+from safesift.solvers.kernel_pairs import Inner, improve_by_pairs, solve_by_pairs
 from safesift.solvers.records import Check, Fit, Settings, Solution
 
 Array = NDArray[np.float64]
@@ -112,9 +112,9 @@ class _Level:
         with np.errstate(invalid="ignore"):
             self.lower = np.where(self.steps > 0, -self.steps * most, 0.0)
             self.upper = np.where(self.steps > 0, -self.steps * least, 0.0)
-        self.by_pairs = math.isinf(problem.loss.smoothness)
-        self.form = dual_form(problem.loss, problem.y) if self.by_pairs else None
-        if self.by_pairs and self.form is None:
+        self.kinked = math.isinf(problem.loss.smoothness)
+        self.form = dual_form(problem.loss, problem.y)
+        if self.kinked and self.form is None:
             raise ValueError(
                 f"loss={problem.loss!r} has kinks and a conjugate that is not quadratic: use its "
                 "smoothed version, or another loss."
@@ -124,17 +124,18 @@ class _Level:
         problem, settings = self.problem, self.settings
         began, history = time.perf_counter(), []
         decided = Decisions.nothing(problem)
-        best, dual, stalled = math.inf, None, 0
+        dual, stalled = None, 0
         with tally.counting() as rows:
             state = self.feasible(start)
             for n_iter in range(settings.max_iter + 1):
                 look = self.look(state, dual, n_iter, decided)
-                solution, dual, decided = look.solution, look.solution.dual, look.decisions
+                solution, decided = look.solution, look.decisions
                 history.append(
                     _check(solution, decided, rows.rows / problem.design.n_samples, began)
                 )
-                stalled = 0 if solution.gap < 0.9 * best else stalled + 1
-                best = min(best, solution.gap)
+                # every round raises the dual value; the primal one may rise for a while
+                stalled = stalled + 1 if solution.dual is dual else 0
+                dual = solution.dual
                 if solution.converged or stalled > _PATIENCE or n_iter == settings.max_iter:
                     break
                 progress.report("kernel rounds", n_iter + 1, settings.max_iter)
@@ -200,16 +201,27 @@ class _Level:
             K, state.element.values[rows] - own, problem.loss.take(rows), problem.y[rows],
             self.steps[rows], self.lower[rows], self.upper[rows], wanted,
         )  # fmt: skip
-        if self.by_pairs:
-            tol = _VIOLATION * float(violation.max())
-            inner = solve_by_pairs(block, block.feasible(beta[rows]), tol)
-        else:
-            tol = _GAP * look.solution.gap / problem.alpha
-            inner = solve_by_newton(block, beta[rows], state.intercept, tol)
+        inner = self.inner(block, beta[rows], state.intercept, float(violation.max()), look)
         change = np.zeros_like(beta)
         change[rows] = block.feasible(inner.beta) - beta[rows]
         element = state.element.plus(change, self.design.gram).refreshed(self.design.gram)
         return State(element, self.intercept(element, inner.intercept))
+
+    def inner(
+        self, block: Block, beta: Array, intercept: float, violation: float, look: Look
+    ) -> Inner:
+        """Solve a block, better than the whole is solved but not to the last digit."""
+        tol, inner = _VIOLATION * violation, Inner(beta, intercept, math.inf)
+        if self.kinked:
+            return solve_by_pairs(block, block.feasible(beta), tol)
+        if self.form is not None:
+            # which samples carry the model is found out by cheap steps
+            form = dual_form(block.loss, block.y)
+            inner = improve_by_pairs(block, form, block.feasible(beta), tol)
+        if inner.violation > tol:
+            tol = _GAP * look.solution.gap / self.problem.alpha
+            inner = solve_by_newton(block, inner.beta, inner.intercept, tol)
+        return inner
 
     def known(self, decisions: Decisions) -> Array | None:
         """The coordinates of samples proved to be on a flat or linear piece, NaN elsewhere."""
@@ -222,11 +234,13 @@ class _Level:
     @np.errstate(invalid="ignore")
     def violations(self, at: Evaluation, beta: Array) -> Array:
         """How far each prediction is from where its coordinate would be optimal."""
-        if not self.by_pairs:
-            return np.abs(at.nu * self.steps + beta) / self.steps.max()
         form = self.form
-        short = np.where(beta >= 0, form.low, form.high) - at.pred
-        excess = at.pred - np.where(beta <= 0, form.high, form.low)
+        if form is None:
+            return np.abs(at.nu * self.steps + beta) / self.steps.max()
+        with np.errstate(divide="ignore"):
+            pull = at.pred + (form.curvature / self.steps * beta if form.curvature else 0.0)
+        short = np.where(beta >= 0, form.low, form.high) - pull
+        excess = pull - np.where(beta <= 0, form.high, form.low)
         short, excess = short * (beta < self.upper), excess * (beta > self.lower)
         return np.fmax(np.fmax(short, excess), 0.0)
 
@@ -242,24 +256,32 @@ class _Level:
             return self.first_set(np.flatnonzero(open_rows))
         joining = max(_JOINING, n_carrying)
         if n_carrying + min(joining, len(violating)) <= largest:
-            worst = violating[np.argsort(-violation[violating], kind="stable")[:joining]]
-            return np.sort(np.concatenate([np.flatnonzero(carrying), worst]))
+            chosen = self.chosen(violating, violation, joining)
+            return np.sort(np.concatenate([np.flatnonzero(carrying), chosen]))
         # not all fit: the worst, and of what carries the model a part that changes from time to time
         worst = np.argsort(-violation, kind="stable")[: largest // 2]
         others = np.flatnonzero(carrying & ~np.isin(np.arange(len(beta)), worst))
         rng = np.random.default_rng(len(others))
         return np.sort(np.append(worst, rng.permutation(others)[: largest - len(worst)]))
 
+    def chosen(self, rows: NDArray[np.intp], violation: Array, n: int) -> NDArray[np.intp]:
+        """The worst of some rows, and as many others: the worst alone are often alike."""
+        if len(rows) <= n:
+            return rows
+        rows = rows[np.argsort(-violation[rows], kind="stable")]
+        rng = np.random.default_rng(len(rows))
+        return np.append(rows[: n // 2], rng.permutation(rows[n // 2 :])[: n - n // 2])
+
     def first_set(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-        """A random sample; of labels, as many of either as there are."""
+        """A random sample, in which no label is too rare."""
         rows = np.random.default_rng(self.settings.seed).permutation(rows)
-        size = min(max(_FIRST, len(rows) // 20), self.design.gram.largest_block)
+        size = min(max(_FIRST, len(rows) // 10), self.design.gram.largest_block)
         if self.problem.loss.task != "classification":
             return np.sort(rows[:size])
         positive = self.problem.y[rows] > 0
         sides = rows[positive], rows[~positive]
-        half = max(size // 2, size - min(len(side) for side in sides))
-        return np.sort(np.concatenate([side[:half] for side in sides]))
+        least = [max(len(side) * size // max(len(rows), 1), size // 4) for side in sides]
+        return np.sort(np.concatenate([s[:m] for s, m in zip(sides, least, strict=True)]))
 
     def intercept(self, element: Element, start: float) -> float:
         """The best intercept for a function: where the slopes of all samples cancel."""
