@@ -79,15 +79,12 @@ class GramColumns:
         known, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
         for start in range(0, len(known), self._rows_at_once):
             some = known[start : start + self._rows_at_once]
-            block = self._kept[places[some]][:, rows]
-            out[some], out[:, some] = block, block.T
+            _put(out, some, slice(None), self._kept[np.ix_(places[some], rows)])
         for start in range(0, len(missing), _SQUARE):
             some, others = missing[start : start + _SQUARE], missing[start:]
             tally.count(len(some) * len(others) // self.n_samples)
-            block = self.kernel.block(rows[some], rows[others])
-            out[np.ix_(some, others)], out[np.ix_(others, some)] = block, block.T
-        # a block on the diagonal is symmetric up to its rounding only
-        return np.tril(out) + np.tril(out, -1).T
+            _put(out, some, others, self.kernel.block(rows[some], rows[others]))
+        return out
 
     def block(self, rows: NDArray, columns: NDArray) -> Array:
         """K[rows, columns], from what is kept of the columns."""
@@ -152,3 +149,13 @@ class GramColumns:
         for start in range(0, len(places), self._rows_at_once):
             part = slice(start, start + self._rows_at_once)
             out += beta[part] @ self._kept[places[part]]
+
+
+def _put(out: Array, rows: NDArray, columns: NDArray | slice, block: Array) -> None:
+    """Write a block and its transpose; where it meets itself it is symmetric up to rounding only."""
+    if isinstance(columns, slice):
+        out[rows], out[:, rows] = block, block.T
+    else:
+        out[np.ix_(rows, columns)], out[np.ix_(columns, rows)] = block, block.T
+    square = out[np.ix_(rows, rows)]
+    out[np.ix_(rows, rows)] = 0.5 * (square + square.T)

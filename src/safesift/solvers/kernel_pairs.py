@@ -14,7 +14,7 @@ from safesift.solvers.kernel_block import Block, NotPositiveError
 Array = NDArray[np.float64]
 
 # steps on pairs, in multiples of the number of samples, between steps on faces; and how often
-_SWEEPS, _ALTERNATIONS, _FACES = 3, 40, 8
+_SWEEPS, _ALTERNATIONS, _FACES = 20, 40, 8
 # negative curvature that rounding explains, relative to the diagonal
 _ROUNDING = 1e-7
 
@@ -60,9 +60,10 @@ def improve_by_pairs(block: Block, form: DualForm, beta: Array, tol: float) -> I
     descend = descend_singles if block.wanted is None else descend_pairs
     ends = (form.low, form.high, block.lower, block.upper)
     beta = beta.copy()
-    values, d = block.K @ beta + block.offset, form.curvature / block.steps
-    sweeps = _SWEEPS * len(beta)
-    violation, middle, least = descend(block.K, d, *ends, beta, values, tol, sweeps)
+    d = form.curvature / block.steps
+    pull = block.K @ beta + block.offset + d * beta
+    max_steps = _SWEEPS * len(beta)
+    violation, middle, least = descend(block.K, d, *ends, beta, pull, tol, max_steps)
     if least < -_ROUNDING * float(np.diag(block.K).max(initial=0.0)):
         raise NotPositiveError("two samples with a negative squared distance")
     return Inner(beta, -middle, violation)
