@@ -17,11 +17,16 @@ _LAZY = {
     "IntervalRegressor": "safesift.estimators.interval",
     "SafeClassifier": "safesift.estimators.classifier",
     "SafeClassifierCV": "safesift.estimators.cross_validation",
+    "SafeKernelClassifier": "safesift.estimators.kernel_classifier",
+    "SafeKernelRegressor": "safesift.estimators.kernel_regressor",
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
     "SampleScreener": "safesift.estimators.sampler",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
+    "kernel_rows": "safesift.kernel_machines",
+    "safe_kernel_path": "safesift.kernel_machines",
+    "KernelPathResult": "safesift.kernel_machines",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -44,12 +49,15 @@ _MODULES = ("grids", "losses", "penalties", "regions")
 __all__ = [
     "CustomOmega",
     "IntervalRegressor",
+    "KernelPathResult",
     "Omega",
     "PathResult",
     "RangeResult",
     "RegionError",
     "SafeClassifier",
     "SafeClassifierCV",
+    "SafeKernelClassifier",
+    "SafeKernelRegressor",
     "SafeRegressor",
     "SafeRegressorCV",
     "SampleScreener",
@@ -58,6 +66,7 @@ __all__ = [
     "__version__",
     "grids",
     "infimum_convolution",
+    "kernel_rows",
     "losses",
     "make_safe",
     "mu_for_fraction",
@@ -67,6 +76,7 @@ __all__ = [
     "plot_losses",
     "pointwise_bound",
     "regions",
+    "safe_kernel_path",
     "safe_path",
     "screen",
     "screen_range",
@@ -87,8 +97,11 @@ if TYPE_CHECKING:
     from safesift.estimators.classifier import SafeClassifier
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
+    from safesift.estimators.kernel_classifier import SafeKernelClassifier
+    from safesift.estimators.kernel_regressor import SafeKernelRegressor
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
+    from safesift.kernel_machines import KernelPathResult, kernel_rows, safe_kernel_path
     from safesift.omegas import CustomOmega, Omega
     from safesift.path import PathResult, safe_path
     from safesift.plotting import plot_losses

@@ -14,6 +14,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,24 @@ Mask = NDArray[np.bool_]
 _FIRST, _JOINING = 1000, 500
 # how well a block is solved: relative to the largest violation, and to the gap
 _VIOLATION, _GAP = 0.02, 0.02
+# blocks of so many samples are solved as well as can be: to such a violation for losses with kinks
+_SMALL, _EXACT = 1500, 1e-11
 # rounds without a smaller gap after which rounding allows no more
 _PATIENCE = 6
+
+
+# which regions tell what became of the samples
+SCREENINGS = ("auto", "curvature", "gap_ball")
+
+
+def check_kernel_screening(screening: Any) -> str | None:
+    """One of `SCREENINGS`, or None."""
+    if screening is None or (isinstance(screening, str) and screening in SCREENINGS):
+        return screening
+    raise ValueError(
+        f"screening={screening!r} is not known for kernels: choose one of "
+        f"{', '.join(SCREENINGS)}, or None."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,16 +227,18 @@ class _Level:
     def inner(
         self, block: Block, beta: Array, intercept: float, violation: float, look: Look
     ) -> Inner:
-        """Solve a block, better than the whole is solved but not to the last digit."""
+        """Solve a block better than the whole is solved; a small one to the last digit."""
+        small = len(beta) <= _SMALL
         tol, inner = _VIOLATION * violation, Inner(beta, intercept, math.inf)
         if self.kinked:
-            return solve_by_pairs(block, block.feasible(beta), tol)
-        if self.form is not None:
+            exact = _EXACT * self.problem.unit
+            return solve_by_pairs(block, block.feasible(beta), exact if small else tol)
+        if self.form is not None and not small:
             # which samples carry the model is found out by cheap steps
             form = dual_form(block.loss, block.y)
             inner = improve_by_pairs(block, form, block.feasible(beta), tol)
         if inner.violation > tol:
-            tol = _GAP * look.solution.gap / self.problem.alpha
+            tol = 0.0 if small else _GAP * look.solution.gap / self.problem.alpha
             inner = solve_by_newton(block, inner.beta, inner.intercept, tol)
         return inner
 
