@@ -23,8 +23,8 @@ from safesift import progress
 from safesift.design import tally
 from safesift.duality import DualPoint
 from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds
 from safesift.rkhs.ball import gap_ball
+from safesift.rkhs.curvature import curvature_set
 from safesift.rkhs.design import Element, KernelDesign
 from safesift.screening import Decisions, decide
 from safesift.solvers.dual_form import dual_form
@@ -79,13 +79,10 @@ class Look:
     ----------
     solution : Solution
     decisions : Decisions
-    bounds : Bounds
-        On the predictions at every optimum.
     """
 
     solution: Solution
     decisions: Decisions
-    bounds: Bounds
 
 
 def kernel_path(
@@ -189,11 +186,25 @@ class _Level:
         gap = problem.gap(at, dual)
         converged = gap <= self.settings.tol * self.reference
         solution = Solution(at, dual, gap, self.reference, n_iter, converged)
-        bounds = Bounds.unknown(self.design.n_samples)
         if self.settings.screening is not None:
             bounds = gap_ball(problem, at, gap).bounds(self.design)
             decided = _both(decided, decide(problem, bounds, "always"))
-        return Look(solution, decided, bounds)
+            if self.worth_more(solution, decided):
+                found = curvature_set(problem, at, bounds, decided.undecided)
+                if found is not None:
+                    bounds = found.bounds(self.design).intersect(bounds)
+                    decided = _both(decided, decide(problem, bounds, "always"))
+        return Look(solution, decided)
+
+    def worth_more(self, solution: Solution, decided: Decisions) -> bool:
+        """Whether what the ball leaves undecided is worth the curvature region."""
+        if self.kinked or self.settings.screening == "gap_ball" or not decided.undecided.any():
+            return False
+        curved = self.problem.loss.curvature(solution.at.pred, self.problem.y) > 0
+        n_curved = int((curved & (self.steps > 0)).sum())
+        if self.settings.screening == "auto":
+            return solution.converged and n_curved <= _SMALL
+        return solution.n_iter > 0 and n_curved <= self.design.gram.largest_block
 
     # --- a round ----------------------------------------------------------------------------
 
