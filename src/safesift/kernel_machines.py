@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,7 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.grids import along, check_levels
 from safesift.losses import Loss
-from safesift.rkhs.columns import GramColumns
-from safesift.rkhs.design import KernelDesign
-from safesift.rkhs.factory import KernelChoice
-from safesift.rkhs.norm import SquaredNorm
+from safesift.rkhs.factory import KernelChoice, on_kernel
 from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
 from safesift.solvers.records import Fit, Settings
 from safesift.validation import check_count, check_positive, make_problem
@@ -148,8 +145,7 @@ def safe_kernel_path(
     check_finite(linear.design)
     rows = linear.design.data
     gamma = choice.gamma_of(rows, linear.weights)
-    design = KernelDesign(GramColumns(choice.of(rows, gamma), cache_size), fit_intercept)
-    problem = replace(linear, design=design, penalty=SquaredNorm(design))
+    (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
     fits = kernel_path([[at] for at in along(problem, levels)], settings)
     points = [_facts(fit) for (fit,) in fits]
     columns = {name: np.array([point[name] for point in points]) for name in points[0]}

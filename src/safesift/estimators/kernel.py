@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,7 @@ from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import L2, Penalty
 from safesift.problem import Problem
-from safesift.rkhs.columns import GramColumns
-from safesift.rkhs.design import KernelDesign
-from safesift.rkhs.factory import KernelChoice
-from safesift.rkhs.norm import SquaredNorm
+from safesift.rkhs.factory import KernelChoice, on_kernel
 from safesift.solvers.kernel_path import State, check_kernel_screening, kernel_path
 from safesift.solvers.records import Fit, Settings
 from safesift.validation import check_count, check_positive
@@ -69,10 +65,7 @@ class KernelMachine(LinearModel):
     ) -> list[Problem]:
         linear = super()._problems(samples, loss, penalty, alpha)
         gamma = self._choice().gamma_of(samples.X, samples.sample_weight)
-        gram = GramColumns(self._choice().of(samples.X, gamma), float(self.cache_size))
-        design = KernelDesign(gram, bool(self.fit_intercept))
-        norm = SquaredNorm(design)
-        return [replace(problem, design=design, penalty=norm) for problem in linear]
+        return on_kernel(linear, self._choice().of(samples.X, gamma), float(self.cache_size))
 
     def _solve(
         self,

@@ -3,8 +3,8 @@
 Minimises ½βᵀ(K + diag(d))β + offsetᵀβ − Σ (low_i·β_i for β_i > 0, high_i·β_i for β_i < 0) over
 lower ≤ β ≤ upper, with Σβ_i kept as it is where there is an intercept. Where the slope jumps, at
 β_i = 0, a step ends. `pull` is (K + diag(d))β + offset, kept up to date: the slope towards a larger
-β_i is pull_i − rise_i, towards a smaller one fall_i − pull_i, with rise_i = −inf and fall_i = inf at
-the ends. The loops over all samples are written so that they become vector instructions.
+β_i is pull_i − rise_i, towards a smaller one fall_i − pull_i, with rise_i = −inf and fall_i = inf
+at the ends. The loops over all samples are written so that they become vector instructions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bounds on the predictions at every optimum from a duality gap, in a kernel space.
 
-½·alpha·‖h* − h‖² ≤ gap, whatever the intercept, so h*(x_i) is within √(2·gap/alpha)·√K_ii of h(x_i).
+½·alpha·‖h* − h‖² ≤ gap, whatever the intercept: h*(x_i) is within √(2·gap/alpha)·√K_ii of h(x_i).
 An unpenalised intercept c* has Σ s_i ν*_i = 0 with ν*_i a slope of the loss at h*(x_i) + c*. Slopes
 grow: where Σ s_i f'(least h*(x_i) + c) > 0 already, c* ≤ c, and likewise from below. That takes a
 look at each sample and no kernel entry.

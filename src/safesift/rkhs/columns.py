@@ -125,6 +125,7 @@ class GramColumns:
             return
         oldest = np.argsort(self._used, kind="stable")
         free = oldest[self._used[oldest] < self._clock][: len(missing)]
+        missing = missing[: len(free)]
         for start in range(0, len(free), self._rows_at_once):
             places = free[start : start + self._rows_at_once]
             rows = missing[start : start + self._rows_at_once]
@@ -152,7 +153,7 @@ class GramColumns:
 
 
 def _put(out: Array, rows: NDArray, columns: NDArray | slice, block: Array) -> None:
-    """Write a block and its transpose; where it meets itself it is symmetric up to rounding only."""
+    """Write a block and its transpose; where they meet, it is symmetric up to rounding only."""
     if isinstance(columns, slice):
         out[rows], out[:, rows] = block, block.T
     else:

@@ -1,7 +1,7 @@
 """The curvature of the samples as a region of the kernel's space.
 
-With g the gradient at h, weights w_i ≥ 0 on samples S and H = alpha·I + (1/W) Σ s_i w_i φ_i φ_iᵀ, the
-difference u of an optimum and h has ‖u‖²_H ≤ −gᵀu, so ‖u‖_H ≤ ‖g‖_{H⁻¹} = G and
+With g the gradient at h, weights w_i ≥ 0 on samples S and H = alpha·I + (1/W) Σ s_i w_i φ_i φ_iᵀ,
+the difference u of an optimum and h has ‖u‖²_H ≤ −gᵀu, so ‖u‖_H ≤ ‖g‖_{H⁻¹} = G and
 
     |u(a)| ≤ G·√(φ(a)ᵀH⁻¹φ(a)),    alpha·φ(a)ᵀH⁻¹φ(a) = K_aa − K_aS (D + K_SS)⁻¹ K_Sa,
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.numerics import EPS
+from safesift.problem import Problem
+from safesift.rkhs.columns import GramColumns
+from safesift.rkhs.design import KernelDesign
 from safesift.rkhs.kernels import KERNELS, Kernel, PairwiseKernel, PrecomputedKernel
+from safesift.rkhs.norm import SquaredNorm
 from safesift.solvers.kernel_block import NotPositiveError
 from safesift.validation import check_positive
 
@@ -89,6 +93,13 @@ class KernelChoice:
         if callable(self.kernel):
             _check_function(kernel)
         return kernel
+
+
+def on_kernel(problems: Sequence[Problem], kernel: Kernel, cache_size: float) -> list[Problem]:
+    """Problems that share their samples, with functions of the kernel's space as their points."""
+    design = KernelDesign(GramColumns(kernel, cache_size), problems[0].fit_intercept)
+    norm = SquaredNorm(design)
+    return [replace(problem, design=design, penalty=norm) for problem in problems]
 
 
 def _variance(X: Any, weights: Array) -> float:

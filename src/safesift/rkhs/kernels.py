@@ -147,7 +147,12 @@ class PrecomputedKernel(Kernel):
 
 
 def _double(X: Any) -> Any:
-    return X.astype(np.float64, copy=False)
+    """float64, and indices as all of scikit-learn's kernels take them."""
+    X = X.astype(np.float64, copy=False)
+    if sparse.issparse(X) and X.indices.dtype == np.int64 and X.nnz < 2**31:
+        parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        return type(X)(parts, shape=X.shape)
+    return X
 
 
 def _dense(K: Any) -> Array:

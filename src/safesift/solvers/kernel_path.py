@@ -288,7 +288,7 @@ class _Level:
         if n_carrying + min(joining, len(violating)) <= largest:
             chosen = self.chosen(violating, violation, joining)
             return np.sort(np.concatenate([np.flatnonzero(carrying), chosen]))
-        # not all fit: the worst, and of what carries the model a part that changes from time to time
+        # not all fit: the worst, and of what carries the model some others every time
         worst = np.argsort(-violation, kind="stable")[: largest // 2]
         others = np.flatnonzero(carrying & ~np.isin(np.arange(len(beta)), worst))
         rng = np.random.default_rng(len(others))
