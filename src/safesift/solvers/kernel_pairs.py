@@ -13,8 +13,9 @@ from safesift.solvers.kernel_block import Block, NotPositiveError
 
 Array = NDArray[np.float64]
 
-# steps on pairs, in multiples of the number of samples, between steps on faces; and how often
-_SWEEPS, _ALTERNATIONS, _FACES = 20, 40, 8
+# steps on pairs, in multiples of the number of samples: at first, and between steps on faces
+_FIRST_SWEEPS, _SWEEPS = 20, 2
+_ALTERNATIONS, _FACES = 100, 8
 # negative curvature that rounding explains, relative to the diagonal
 _ROUNDING = 1e-7
 
@@ -43,8 +44,8 @@ def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
     """
     form = dual_form(block.loss, block.y)
     inner = Inner(beta, 0.0, np.inf)
-    for _ in range(_ALTERNATIONS):
-        inner = improve_by_pairs(block, form, inner.beta, tol)
+    for k in range(_ALTERNATIONS):
+        inner = improve_by_pairs(block, form, inner.beta, tol, _SWEEPS if k else _FIRST_SWEEPS)
         if not inner.violation > tol:
             break
         for _ in range(_FACES):
@@ -53,7 +54,9 @@ def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
     return inner
 
 
-def improve_by_pairs(block: Block, form: DualForm, beta: Array, tol: float) -> Inner:
+def improve_by_pairs(
+    block: Block, form: DualForm, beta: Array, tol: float, sweeps: int = _FIRST_SWEEPS
+) -> Inner:
     """Steps on pairs (on single coordinates without an intercept) for a few sweeps' worth."""
     from safesift.kernels.pairs import descend_pairs, descend_singles
 
@@ -62,7 +65,7 @@ def improve_by_pairs(block: Block, form: DualForm, beta: Array, tol: float) -> I
     beta = beta.copy()
     d = form.curvature / block.steps
     pull = block.K @ beta + block.offset + d * beta
-    max_steps = _SWEEPS * len(beta)
+    max_steps = sweeps * len(beta)
     violation, middle, least = descend(block.K, d, *ends, beta, pull, tol, max_steps)
     if least < -_ROUNDING * float(np.diag(block.K).max(initial=0.0)):
         raise NotPositiveError("two samples with a negative squared distance")

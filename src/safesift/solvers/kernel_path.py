@@ -229,17 +229,26 @@ class _Level:
             K, state.element.values[rows] - own, problem.loss.take(rows), problem.y[rows],
             self.steps[rows], self.lower[rows], self.upper[rows], wanted,
         )  # fmt: skip
-        inner = self.inner(block, beta[rows], state.intercept, float(violation.max()), look)
+        inner = self.inner(
+            block, beta[rows], state.intercept, float(violation.max()), look.solution.gap,
+            int(open_rows.sum()),
+        )  # fmt: skip
         change = np.zeros_like(beta)
         change[rows] = block.feasible(inner.beta) - beta[rows]
         element = state.element.plus(change, self.design.gram).refreshed(self.design.gram)
         return State(element, self.intercept(element, inner.intercept))
 
     def inner(
-        self, block: Block, beta: Array, intercept: float, violation: float, look: Look
+        self,
+        block: Block,
+        beta: Array,
+        intercept: float,
+        violation: float,
+        gap: float,
+        n_open: int,
     ) -> Inner:
-        """Solve a block better than the whole is solved; a small one to the last digit."""
-        small = len(beta) <= _SMALL
+        """Solve a block better than the whole is solved; a small one that is all of it exactly."""
+        small = len(beta) <= _SMALL and len(beta) == n_open
         tol, inner = _VIOLATION * violation, Inner(beta, intercept, math.inf)
         if self.kinked:
             exact = _EXACT * self.problem.unit
@@ -249,7 +258,7 @@ class _Level:
             form = dual_form(block.loss, block.y)
             inner = improve_by_pairs(block, form, block.feasible(beta), tol)
         if inner.violation > tol:
-            tol = 0.0 if small else _GAP * look.solution.gap / self.problem.alpha
+            tol = 0.0 if small else _GAP * gap / self.problem.alpha
             inner = solve_by_newton(block, inner.beta, inner.intercept, tol)
         return inner
 
