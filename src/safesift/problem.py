@@ -284,8 +284,11 @@ class Problem:
         loss, y, shares = self.loss.take(rows), self.y[rows], self.shares[rows]
         nu, norms = at.nu[rows], self.design.row_norms[rows]
         error = self._prediction_error(at, rows)
-        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
-        change = np.minimum(by_slope, loss.lipschitz * error)
+        if math.isinf(loss.smoothness):
+            change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
+        else:
+            by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
+            change = np.minimum(by_slope, loss.lipschitz * error)
         return (
             total(shares, np.abs(nu) * norms),
             total(shares, loss.value_size(at.pred[rows], y)),
@@ -514,6 +517,15 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
             )
             for k, (problem, point) in enumerate(queries)
         ]
+
+
+def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
+    """The most by which a convex loss changes within some distance: how far it rises to the ends.
+
+    Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
+    """
+    ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
+    return (ends - loss.value(pred, y)) + 32 * EPS * loss.value_size(pred, y)
 
 
 def _known(bound: float) -> float:

@@ -42,7 +42,9 @@ _FIRST, _JOINING = 1000, 500
 _VIOLATION, _GAP = 0.02, 0.02
 # blocks of so many samples are solved as well as can be: to such a violation for losses with kinks
 _SMALL, _EXACT = 1500, 1e-11
-# rounds without a smaller gap after which rounding allows no more
+# rounds beyond the tolerance, for as long as so many times the carrying samples are kept
+_EXTRA, _LOOSE = 2, 1.2
+# rounds without a greater dual value after which rounding allows no more
 _PATIENCE = 6
 
 
@@ -138,7 +140,7 @@ class _Level:
         problem, settings = self.problem, self.settings
         began, history = time.perf_counter(), []
         decided = Decisions.nothing(problem)
-        dual, stalled = None, 0
+        dual, stalled, extra = None, 0, 0
         with tally.counting() as rows:
             state = self.feasible(start)
             for n_iter in range(settings.max_iter + 1):
@@ -150,7 +152,10 @@ class _Level:
                 # every round raises the dual value; the primal one may rise for a while
                 stalled = stalled + 1 if solution.dual is dual else 0
                 dual = solution.dual
-                if solution.converged or stalled > _PATIENCE or n_iter == settings.max_iter:
+                extra = extra + 1 if solution.converged else 0
+                if extra > (_EXTRA if self.loose(state, decided) else 0):
+                    break
+                if stalled > _PATIENCE or n_iter == settings.max_iter:
                     break
                 progress.report("kernel rounds", n_iter + 1, settings.max_iter)
                 moved = self.round(state, look)
@@ -158,6 +163,11 @@ class _Level:
                     break
                 state = moved
         return Fit(problem, solution, decided, tuple(history)), state
+
+    def loose(self, state: State, decided: Decisions) -> bool:
+        """Whether many more samples are kept than carry the model: a smaller gap drops them."""
+        n_kept, n_carrying = (~decided.dropped).sum(), np.count_nonzero(state.element.beta)
+        return self.settings.screening is not None and n_kept > _LOOSE * n_carrying
 
     # --- states -----------------------------------------------------------------------------
 
