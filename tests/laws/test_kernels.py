@@ -15,7 +15,7 @@ from safesift.losses import LOSSES
 from safesift.problem import Problem
 from safesift.rkhs import ball, curvature
 from safesift.rkhs.design import KernelDesign
-from safesift.solvers import kernel_path as solver
+from safesift.solvers.kernel_block import Block
 from tests.laws import kernel_laws as laws
 from tests.laws.problems import FAMILIES, Recipe, recipes
 from tests.laws.reference import NotSolvedError
@@ -157,7 +157,7 @@ def test_mutation_n_in_place_of_total_weight(monkeypatch):
 
 def test_mutation_missing_intercept_constraint(monkeypatch):
     """Coordinates that do not add up to 0 are no dual point."""
-    monkeypatch.setattr(solver.Block, "feasible", lambda self, beta: beta.copy())
+    monkeypatch.setattr(Block, "feasible", lambda self, beta: beta.copy())
 
     def mutate():
         monkeypatch.setattr(Dual, "_cancel", lambda self, ray: ray)

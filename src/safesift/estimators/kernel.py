@@ -15,7 +15,8 @@ from safesift.losses import Loss
 from safesift.penalties import L2, Penalty
 from safesift.problem import Problem
 from safesift.rkhs.factory import KernelChoice, on_kernel
-from safesift.solvers.kernel_path import State, check_kernel_screening, kernel_path
+from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
+from safesift.solvers.kernel_rounds import State
 from safesift.solvers.records import Fit, Settings
 from safesift.validation import check_count, check_positive
 
