@@ -32,9 +32,6 @@ class KernelMachine(LinearModel):
     A subclass has the parameters kernel, gamma, degree, coef0 and cache_size in place of penalty.
     """
 
-    penalty = "l2"
-    l1_ratio = None
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"

@@ -30,6 +30,8 @@ KERNELS: dict[str, tuple[str, ...]] = {
 }
 # rows whose kernel with themselves is taken from one block, where there is no formula for it
 _DIAGONAL_BLOCK = 64
+# rows that are converted to float64 at a time
+_CONVERTED = 4096
 
 
 class Kernel(ABC):
@@ -75,7 +77,12 @@ class PairwiseKernel(Kernel):
         return self.X.shape[0]
 
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
-        return self.between(self.X[rows], self.X[columns])
+        left, right = self.X[rows], self.X[columns]
+        if right.dtype == np.float64:
+            return self.between(left, right)
+        # what has to be converted is not converted whole
+        starts = range(0, right.shape[0], _CONVERTED)
+        return np.hstack([self.between(left, right[i : i + _CONVERTED]) for i in starts])
 
     def between(self, X: Any, Y: Any) -> Array:
         """One entry for each pair of rows of two matrices."""
