@@ -107,6 +107,14 @@ def law_gap_is_true(recipe: Recipe, kernel: str) -> None:
     assert objective(at, far.point) <= at.best.value + at.problem.gap(far) + room
 
 
+def law_reaches_its_tolerance(recipe: Recipe, kernel: str) -> None:
+    """The gap falls below the tolerance, unless the targets are all but constant."""
+    X, y, arguments = arrays(recipe)
+    problem = with_kernel(make_problem(X, y, **arguments).problem, X, kernel)
+    ((fit,),) = kernel_path([[problem]], Settings(tol=1e-6))
+    assert fit.solution.converged or fit.solution.reference < 1e-9, recipe
+
+
 def law_bounds_contain_the_optimum(recipe: Recipe, kernel: str, curvature: bool) -> None:
     """Bounds from a rough point hold for the predictions at the optimum."""
     at = setting(recipe, kernel)

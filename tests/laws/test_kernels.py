@@ -14,7 +14,9 @@ from safesift.duality import Dual
 from safesift.losses import LOSSES
 from safesift.problem import Problem
 from safesift.rkhs import ball, curvature
+from safesift.rkhs.columns import GramColumns
 from safesift.rkhs.design import KernelDesign
+from safesift.solvers import kernel_rounds
 from safesift.solvers.kernel_block import Block
 from tests.laws import kernel_laws as laws
 from tests.laws.problems import FAMILIES, Recipe, recipes
@@ -33,6 +35,26 @@ def drawn(**fixed) -> st.SearchStrategy[Recipe]:
 def test_the_gap_is_the_truth(recipe, kernel):
     with contextlib.suppress(NotSolvedError):
         laws.law_gap_is_true(recipe, kernel)
+
+
+@examples(0.5)
+@given(recipe=drawn(), kernel=kernels)
+def test_the_tolerance_is_reached(recipe, kernel):
+    laws.law_reaches_its_tolerance(recipe, kernel)
+
+
+@pytest.mark.parametrize("most", [6, 10**6])
+@examples(0.5)
+@given(recipe=drawn(), kernel=kernels)
+def test_working_sets_of_a_few_samples_are_enough(most, recipe, kernel):
+    """Even where not all samples that carry the model fit into one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel_rounds, "_FIRST", 3)
+        patch.setattr(kernel_rounds, "_JOINING", 2)
+        patch.setattr(kernel_rounds, "SMALL", 0)
+        patch.setattr(GramColumns, "largest_block", most)
+        with contextlib.suppress(NotSolvedError):
+            laws.law_gap_is_true(recipe, kernel)
 
 
 @examples(0.8)

@@ -52,7 +52,7 @@ class Block:
     wanted: float | None
 
     def feasible(self, beta: Array) -> Array:
-        """The coordinates moved into their ends, and scaled to the wanted sum."""
+        """The coordinates moved into their ends, and to the wanted sum: towards 0 if that does."""
         beta = np.clip(beta, self.lower, self.upper)
         if self.wanted is None:
             return beta
@@ -61,4 +61,14 @@ class Block:
         mass = float(np.abs(beta[side]).sum())
         if mass > 0 and excess != 0:
             beta[side] *= max(1.0 - abs(excess) / mass, 0.0)
-        return beta
+        return self._beyond(beta) if abs(excess) > mass else beta
+
+    def _beyond(self, beta: Array) -> Array:
+        """Coordinates moved towards their ends, away from 0, as far as the wanted sum needs it."""
+        excess = float(beta.sum()) - self.wanted
+        rooms = (self.lower if excess > 0 else self.upper) - beta
+        endless = np.isinf(rooms)
+        if endless.any():
+            return beta - np.where(endless, excess / endless.sum(), 0.0)
+        room = float(np.abs(rooms).sum())
+        return beta + min(abs(excess) / room, 1.0) * rooms if room > 0 else beta

@@ -35,7 +35,7 @@ Mask = NDArray[np.bool_]
 # rounds beyond the tolerance, for as long as so many times the carrying samples are kept
 _EXTRA, _LOOSE = 2, 1.2
 # rounds without a greater dual value after which rounding allows no more
-_PATIENCE = 6
+_PATIENCE = 12
 # which regions tell what became of the samples
 SCREENINGS = ("auto", "curvature", "gap_ball")
 
@@ -124,7 +124,7 @@ class _Level:
                 if stalled > _PATIENCE or n_iter == settings.max_iter:
                     break
                 progress.report("kernel rounds", n_iter + 1, settings.max_iter)
-                moved = self.rounds.improved(state, solution, decided)
+                moved = self.rounds.improved(state, solution, decided, stalled)
                 if moved is state:
                     break
                 state = moved

@@ -23,8 +23,8 @@ Mask = NDArray[np.bool_]
 
 # the first working set, and how many violators join a later one at least
 _FIRST, _JOINING = 1000, 500
-# how well a block is solved: relative to the largest violation, and to the gap
-_VIOLATION, _GAP = 0.02, 0.02
+# how well a block is solved: relative to the largest violation, or to the gap, of the whole
+_SHARE = 0.02
 # blocks of so many samples that are all there is are solved as well as can be: to such a violation
 # for losses with kinks
 SMALL, _EXACT = 1500, 1e-11
@@ -88,8 +88,14 @@ class Rounds:
         # dividing by a step must not leave the domain by a rounding
         return np.clip(nu, *self.problem.loss.dual_interval(self.problem.y))
 
-    def improved(self, state: State, solution: Solution, decisions: Decisions) -> State:
-        """Solve on a working set; the same state where nothing violates anything."""
+    def improved(
+        self, state: State, solution: Solution, decisions: Decisions, stalled: int = 0
+    ) -> State:
+        """Solve on a working set; the same state where nothing violates anything.
+
+        The working set is the larger, the more rounds in a row were of no use: with an intercept
+        the coordinates of a few samples may not be able to move at all.
+        """
         problem, at, beta = self.problem, solution.at, state.element.beta
         known = self.known(decisions)
         if known is not None:
@@ -99,7 +105,8 @@ class Rounds:
             at = problem.evaluate(state.point(problem))
         open_rows = (self.steps > 0) & (True if known is None else np.isnan(known))
         violation = np.where(open_rows, self.violations(at, beta), 0.0)
-        rows = self.working_set(beta, violation, open_rows)
+        rng = np.random.default_rng([self.seed, solution.n_iter])
+        rows = self.working_set(beta, violation, open_rows, 2**stalled, rng)
         if not rows.size:
             return state
         K = self.design.gram.submatrix(rows)
@@ -109,38 +116,30 @@ class Rounds:
             K, state.element.values[rows] - own, problem.loss.take(rows), problem.y[rows],
             self.steps[rows], self.lower[rows], self.upper[rows], wanted,
         )  # fmt: skip
+        # a small block that is all there is is solved to the last digit
+        exact = len(rows) <= SMALL and len(rows) == int(open_rows.sum())
+        share = 0.0 if exact else _SHARE * 0.1**stalled
+        start = Inner(beta[rows], state.intercept, math.inf)
         inner = self.inner(
-            block, beta[rows], state.intercept, float(violation.max()), solution.gap,
-            int(open_rows.sum()),
-        )  # fmt: skip
+            block, start, share * float(violation.max()), share * solution.gap / problem.alpha
+        )
         change = np.zeros_like(beta)
         change[rows] = block.feasible(inner.beta) - beta[rows]
         element = state.element.plus(change, self.design.gram).refreshed(self.design.gram)
         return State(element, self.intercept(element, inner.intercept))
 
-    def inner(
-        self,
-        block: Block,
-        beta: Array,
-        intercept: float,
-        violation: float,
-        gap: float,
-        n_open: int,
-    ) -> Inner:
-        """Solve a block better than the whole is solved; a small one that is all of it exactly."""
-        small = len(beta) <= SMALL and len(beta) == n_open
-        tol, inner = _VIOLATION * violation, Inner(beta, intercept, math.inf)
+    def inner(self, block: Block, start: Inner, violation: float, gap: float) -> Inner:
+        """Solve a block to a violation, or to a gap, that is a share of what the whole has."""
         if self.kinked:
-            exact = _EXACT * self.problem.unit
-            return solve_by_pairs(block, block.feasible(beta), exact if small else tol)
-        if self.form is not None and not small:
+            least = _EXACT * self.problem.unit
+            return solve_by_pairs(block, block.feasible(start.beta), max(violation, least))
+        if self.form is not None and violation > 0:
             # which samples carry the model is found out by cheap steps
             form = dual_form(block.loss, block.y)
-            inner = improve_by_pairs(block, form, block.feasible(beta), tol)
-        if inner.violation > tol:
-            tol = 0.0 if small else _GAP * gap / self.problem.alpha
-            inner = solve_by_newton(block, inner.beta, inner.intercept, tol)
-        return inner
+            start = improve_by_pairs(block, form, block.feasible(start.beta), violation)
+        if start.violation > violation:
+            return solve_by_newton(block, start.beta, start.intercept, gap)
+        return start
 
     def known(self, decisions: Decisions) -> Array | None:
         """The coordinates of samples proved to be on a flat or linear piece, NaN elsewhere."""
@@ -163,36 +162,36 @@ class Rounds:
         short, excess = short * (beta < self.upper), excess * (beta > self.lower)
         return np.fmax(np.fmax(short, excess), 0.0)
 
-    def working_set(self, beta: Array, violation: Array, open_rows: Mask) -> NDArray[np.intp]:
+    def working_set(
+        self,
+        beta: Array,
+        violation: Array,
+        open_rows: Mask,
+        factor: int,
+        rng: np.random.Generator,
+    ) -> NDArray[np.intp]:
         """The samples that carry the model so far, and those that violate optimality most."""
         largest = self.design.gram.largest_block
-        carrying = open_rows & (beta != 0)
-        violating = np.flatnonzero((violation > 0) & ~carrying)
-        n_carrying = int(carrying.sum())
         if not beta.any():
-            return self.first_set(np.flatnonzero(open_rows))
-        joining = max(_JOINING, n_carrying)
-        if n_carrying + min(joining, len(violating)) <= largest:
-            chosen = self.chosen(violating, violation, joining)
-            return np.sort(np.concatenate([np.flatnonzero(carrying), chosen]))
-        # not all fit: the worst, and of what carries the model some others every time
-        worst = np.argsort(-violation, kind="stable")[: largest // 2]
-        others = np.flatnonzero(carrying & ~np.isin(np.arange(len(beta)), worst))
-        rng = np.random.default_rng(len(others))
-        return np.sort(np.append(worst, rng.permutation(others)[: largest - len(worst)]))
+            return self.first_set(np.flatnonzero(open_rows), factor, rng)
+        carrying = open_rows & (beta != 0)
+        n_carrying = int(carrying.sum())
+        # those that violate nothing come last, if at all
+        others = np.flatnonzero(open_rows & ~carrying & ((violation > 0) | (factor > 1)))
+        joining = min(factor * max(_JOINING, n_carrying), len(others))
+        if n_carrying + joining <= largest:
+            rows = np.append(np.flatnonzero(carrying), _some_of(others, violation, joining, rng))
+        else:
+            # not all fit: the worst, and some others every time
+            rows = _some_of(np.flatnonzero(open_rows), violation, largest, rng)
+        return np.sort(rows)
 
-    def chosen(self, rows: NDArray[np.intp], violation: Array, n: int) -> NDArray[np.intp]:
-        """The worst of some rows, and as many others: the worst alone are often alike."""
-        if len(rows) <= n:
-            return rows
-        rows = rows[np.argsort(-violation[rows], kind="stable")]
-        rng = np.random.default_rng(len(rows))
-        return np.append(rows[: n // 2], rng.permutation(rows[n // 2 :])[: n - n // 2])
-
-    def first_set(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    def first_set(
+        self, rows: NDArray[np.intp], factor: int, rng: np.random.Generator
+    ) -> NDArray[np.intp]:
         """A random sample, in which no label is too rare."""
-        rows = np.random.default_rng(self.seed).permutation(rows)
-        size = min(max(_FIRST, len(rows) // 10), self.design.gram.largest_block)
+        rows = rng.permutation(rows)
+        size = min(factor * max(_FIRST, len(rows) // 10), self.design.gram.largest_block)
         if self.problem.loss.task != "classification":
             return np.sort(rows[:size])
         positive = self.problem.y[rows] > 0
@@ -226,3 +225,13 @@ def _root(slope: Callable[[float], float], start: float, step: float) -> float:
             break
         low, high = (low, middle) if sign * slope(middle) >= 0 else (middle, high)
     return high
+
+
+def _some_of(
+    rows: NDArray[np.intp], violation: Array, n: int, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """The worst of some rows, and as many others: the worst alone are often alike."""
+    if len(rows) <= n:
+        return rows
+    rows = rows[np.argsort(-violation[rows], kind="stable")]
+    return np.append(rows[: n // 2], rng.permutation(rows[n // 2 :])[: n - n // 2])
