@@ -24,6 +24,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/kernels_vs_svc.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/mining.py
+	$(BIN)/python benchmarks/tracking.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws

@@ -96,6 +96,12 @@ def imdb() -> Dataset:
     return Dataset(X, np.where(table["label"].to_numpy() == "pos", 1.0, -1.0))
 
 
+def electricity() -> Dataset:
+    """In time order, drifting (OpenML's `electricity`); features in [-1, 1], labels 0 and 1."""
+    with np.load(folder() / "electricity.npz") as file:
+        return Dataset(2.0 * file["X"] - 1.0, file["y"])
+
+
 def synthetic() -> Dataset:
     """Made up, for trying things out without any file: 3000 × 20, noisy labels."""
     rng = np.random.default_rng(0)

@@ -32,10 +32,15 @@ _SLOWER_THAN_PEER, _SLOWER_THAN_OURS, _LEAST_LIMIT = 3.0, 150.0, 10.0
 
 
 def chosen(only: list[str]) -> list[Case]:
-    """The cases whose name begins with one of the given ones; of all but made-up data without."""
+    """The cases of the given names, or whose names begin so; without, all but made-up data."""
     if not only:
         return [case for case in CASES if case.data != "synthetic"]
-    found = [case for case in CASES if any(case.name.startswith(name) for name in only)]
+    known = {case.name for case in CASES}
+    found = [
+        case
+        for case in CASES
+        if any(case.name == name if name in known else case.name.startswith(name) for name in only)
+    ]
     if not found:
         raise SystemExit(f"--only: none of {only} begins the name of a case: "
                          + ", ".join(case.name for case in CASES))  # fmt: skip

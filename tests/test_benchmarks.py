@@ -79,6 +79,18 @@ def test_a_stage_that_was_killed_is_a_lower_bound(benchmark):
     assert done.reached and done.seconds == 4.0 and done.seconds_by_excess == 2.0
 
 
+def test_tracking_is_measured_on_the_same_windows(benchmark):
+    """Everybody has the gap that is asked for in every window, and the tracker its own record."""
+    tracking = benchmark("tracking")
+    X, y = benchmark("datasets").synthetic()
+    windows = tracking.windows(700, 500, 50)
+    facts = tracking.summary([list(tracking.race(X[:700], y[:700], windows))])
+    assert facts["steps"] == 4 and len(facts["rows_read"]) == 4
+    assert max(facts["largest_gaps"].values()) <= tracking.GAP
+    assert facts["refitted"] == 0 and facts["ratios"][tracking.TRACKER] == 1.0
+    assert tracking.COLD in facts["cpu_ratios"]
+
+
 def test_the_race_from_start_to_end():
     """Made-up data, a few peers, one process each."""
     ended = subprocess.run(
@@ -107,3 +119,13 @@ def test_kernel_peers_minimise_our_objective(benchmark, monkeypatch):
     )
     assert len(nu_svc["each"]) == 2
     assert kernels.ridge(X, y, cache=10.0)["difference"] < 1e-3
+
+
+def test_mining_from_start_to_end():
+    ended = subprocess.run(
+        [sys.executable, str(FOLDER / "mining.py"), "--quick", "--repeats", "1"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    for words in ("synthetic", "LinearSVC", "memory"):
+        assert words in ended.stdout

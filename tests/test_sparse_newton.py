@@ -187,6 +187,25 @@ def test_working_gram_follows_columns_and_weights(kind, intercept):
         assert (off <= 2 * gram.error * np.outer(gram.spread, gram.spread) + 1e-300).all()
 
 
+def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
+    """At a small alpha nearly all slopes at zero are steep; few features are in the solution."""
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 3000), density=0.02, rng=rng, format="csr")
+    y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
+    problem = make_problem(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
+    sizes, select = [], WorkingGram.select
+
+    def counted(gram, features):
+        sizes.append(int(features.sum()))
+        select(gram, features)
+
+    monkeypatch.setattr(WorkingGram, "select", counted)
+    found = fit(problem)
+    assert found.solution.converged
+    steep = np.abs(problem.evaluate(problem.constant_point).loss_gradient) > problem.alpha
+    assert 100 == sizes[0] < max(sizes) < 0.5 * steep.sum()
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_view_of_columns_is_like_a_copy(intercept):
     rng = np.random.default_rng(1)

@@ -21,7 +21,10 @@ _LAZY = {
     "SafeKernelRegressor": "safesift.estimators.kernel_regressor",
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
+    "SafeTracker": "safesift.tracking.tracker",
     "SampleScreener": "safesift.estimators.sampler",
+    "MiningResult": "safesift.mining",
+    "mine_hard": "safesift.mining",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
     "kernel_rows": "safesift.kernel_machines",
@@ -50,6 +53,7 @@ __all__ = [
     "CustomOmega",
     "IntervalRegressor",
     "KernelPathResult",
+    "MiningResult",
     "Omega",
     "PathResult",
     "RangeResult",
@@ -60,6 +64,7 @@ __all__ = [
     "SafeKernelRegressor",
     "SafeRegressor",
     "SafeRegressorCV",
+    "SafeTracker",
     "SampleScreener",
     "ScreeningResult",
     "SetDistance",
@@ -69,6 +74,7 @@ __all__ = [
     "kernel_rows",
     "losses",
     "make_safe",
+    "mine_hard",
     "mu_for_fraction",
     "mu_max",
     "objective_bounds",
@@ -102,6 +108,7 @@ if TYPE_CHECKING:
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
     from safesift.kernel_machines import KernelPathResult, kernel_rows, safe_kernel_path
+    from safesift.mining import MiningResult, mine_hard
     from safesift.omegas import CustomOmega, Omega
     from safesift.path import PathResult, safe_path
     from safesift.plotting import plot_losses
@@ -109,6 +116,7 @@ if TYPE_CHECKING:
     from safesift.regions import RegionError
     from safesift.repair import solve_and_repair
     from safesift.screening import ScreeningResult, screen
+    from safesift.tracking.tracker import SafeTracker
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS, norm, row_blocks, solve_positive, sum_over_blocks, total
+from safesift.numerics import (
+    EPS,
+    length_bound,
+    norm,
+    row_blocks,
+    solve_positive,
+    sum_over_blocks,
+    total,
+)
 
 if TYPE_CHECKING:
     from safesift.problem import Evaluation, Problem
@@ -310,3 +318,47 @@ def _fraction(wanted: float, available: float) -> float:
     if available <= 0 or wanted >= available:
         return 1.0
     return max(wanted / available, 0.0)
+
+
+def stationary_gap(
+    gradient: Array,
+    error: float,
+    alpha: float,
+    ones: Array | None = None,
+    ones_error: float = 0.0,
+) -> float:
+    """The duality gap of a smooth problem with l2 penalty at its own slopes, from the gradient.
+
+    At ν = f'(Ax) Fenchel's equality f(t) + f*(ν) = νt leaves nothing of P − D but ‖g‖²/(2·alpha),
+    with g the gradient of P: no sum over the samples is needed, and nothing cancels. An intercept
+    demands Σ s_i ν_i = 0, which predictions moved by one δ meet: ν_i = f'(t_i + δ) on the rows that
+    curve, δ = −g_c/Q_cc with Q = (1/W) Σ s_i f'' a_i a_iᵀ over those that stay on their quadratic
+    piece. That moves v by δ·Q_c and costs ½δ²Q_cc.
+
+    Parameters
+    ----------
+    gradient : array
+        Of P at the point, over *all* samples; the intercept's coordinate is the last one.
+    error : float
+        ‖computed − exact gradient‖₂.
+    alpha : float
+    ones : array, optional
+        The column Q_c of the intercept, where there is one.
+    ones_error : float
+        ‖computed − exact column‖₂.
+    """
+    if ones is None:
+        return _quotient_up(0.5 * (length_bound(gradient) + error) ** 2, alpha)
+    least = float(ones[-1]) - ones_error
+    if not least > 0:
+        return math.inf
+    shift = (abs(float(gradient[-1])) + error) / least
+    moved = length_bound(gradient[:-1]) + error + shift * (length_bound(ones[:-1]) + ones_error)
+    cost = 0.5 * shift * shift * (float(ones[-1]) + ones_error)
+    return _quotient_up(0.5 * moved * moved, alpha) + cost * (1.0 + 16 * EPS)
+
+
+def _quotient_up(value: float, alpha: float) -> float:
+    """value / alpha rounded up; infinite where it is not known."""
+    gap = value / alpha * (1.0 + 16 * EPS)
+    return math.inf if math.isnan(gap) else gap

@@ -33,6 +33,11 @@ def norm(u: ArrayLike) -> float:
     return float(largest * np.linalg.norm(u / largest))
 
 
+def length_bound(u: Array) -> float:
+    """‖u‖₂ rounded up, in one product: for short vectors, of which there are many."""
+    return math.sqrt(u @ u) * (1.0 + (len(u) + 4) * EPS) + ROOT_UNDERFLOW
+
+
 def total(shares: Array, values: Array) -> float:
     """Σ shares_i·values_i by pairwise summation: its error grows with log n, not with n.
 

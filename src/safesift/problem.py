@@ -525,7 +525,8 @@ def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
     Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
     """
     ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
-    return (ends - loss.value(pred, y)) + 32 * EPS * loss.value_size(pred, y)
+    rounding = (32 * EPS + 4.0 * loss.precision) * loss.value_size(pred, y)
+    return (ends - loss.value(pred, y)) + rounding
 
 
 def _known(bound: float) -> float:

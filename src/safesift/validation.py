@@ -204,7 +204,7 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
     """Labels as -1 and 1, counted among the samples of positive weight."""
     if y.dtype.kind == "f":
         _real("y", y)
-    if y.dtype == object and any(map(_is_missing, y)):
+    if y.dtype == object and any(map(is_missing, y)):
         raise ValueError("y contains missing labels: remove those samples first.")
     try:
         classes = np.unique(y[weights > 0])
@@ -224,7 +224,7 @@ def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
     return np.where(y == classes[1], 1.0, -1.0), classes
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(label: Any) -> bool:
     """None, NaN, and what pandas calls NA and NaT (which do not even compare)."""
     return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
 

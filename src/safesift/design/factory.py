@@ -59,7 +59,7 @@ def _check_real(name: str, dtype: np.dtype) -> None:
         )
 
 
-def check_finite(design: Design) -> None:
+def check_finite(design: Design, name: str = "X", first_row: int = 0) -> None:
     """Refuse NaN, infinity and what overflows; row norms are needed anyway, and tell."""
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0:
@@ -67,9 +67,10 @@ def check_finite(design: Design) -> None:
     bad = doubtful[~np.isfinite(design.largest_entries(doubtful))]
     if bad.size:
         raise ValueError(
-            f"X contains NaN or infinity (first in row {bad[0]}): remove or impute them first."
+            f"{name} contains NaN or infinity (first in row {first_row + bad[0]}): remove or "
+            "impute them first."
         )
     raise ValueError(
-        f"X is too large to square (first in row {doubtful[0]}, norm beyond 1e154): rescale the "
-        "features first."
+        f"{name} is too large to square (first in row {first_row + doubtful[0]}, norm beyond "
+        "1e154): rescale the features first."
     )

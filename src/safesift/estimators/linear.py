@@ -221,7 +221,9 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             for fit in fits:
                 _print_history(fit)
 
-    def _warn(self, settings: Settings, missed: Sequence[Missed], n_problems: int) -> None:
+    def _warn(
+        self, settings: Settings, missed: Sequence[Missed], n_problems: int, stacklevel: int = 5
+    ) -> None:
         """Say that some problems were not solved to the tolerance, and what to do about it."""
         if not missed:
             return
@@ -237,7 +239,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
             f"{remedy}, or accept a larger tol.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
 
     # --- using ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal, Self
@@ -69,6 +70,23 @@ class Table(ABC):
     @abstractmethod
     def read(cls, path: Path, columns: Columns) -> Self:
         """Read a file; ValueError says in one sentence what is wrong with it."""
+
+    @classmethod
+    @abstractmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[Any]:
+        """The features alone, some rows at a time: never the whole file in memory.
+
+        Parameters
+        ----------
+        names : tuple of str
+            The columns to read, where the format has names; all of them where none is given.
+        n_features : int
+            How many there are, where the format does not say.
+        n_rows : int
+            About how many rows at a time.
+        """
 
     @abstractmethod
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:

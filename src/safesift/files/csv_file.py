@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import IO, Self
 
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import csv as arrow_csv
 
 from safesift.files.base import Columns, Mask, Table
-from safesift.files.roles import assign
-from safesift.files.samples import collect
+from safesift.files.roles import assign, chosen
+from safesift.files.samples import collect, features
 from safesift.files.streams import copy_rows, open_read, reading
 
 _BLOCK_BYTES = 2**23
@@ -33,6 +34,15 @@ class CsvTable(Table):
             roles = assign(_header(path), columns)
             with _batches(path, roles.used) as batches:
                 return cls(path, *collect(batches, roles, columns.kind))
+
+    @classmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[NDArray]:
+        with reading(path, cls.format_name, pa.ArrowException):
+            columns = chosen(_header(path), names, n_features)
+            with _batches(path, columns) as batches:
+                yield from features(batches, columns)
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with reading(self.path, self.format_name, csv.Error):

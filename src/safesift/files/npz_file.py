@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
@@ -45,6 +46,21 @@ class NpzTable(Table):
             )
         return cls(path, X, y, *others)
 
+    @classmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[np.ndarray]:
+        with reading(path, cls.format_name, ValueError), zipfile.ZipFile(path) as archive:
+            member = find_name("X.npy", archive.namelist(), "member")
+            with archive.open(member) as stream:
+                shape, in_columns, dtype = _read_header(stream)
+                if in_columns or dtype.hasobject or len(shape) != 2:
+                    raise ValueError("X must be a matrix of numbers, stored row by row")
+                row_bytes = shape[1] * dtype.itemsize
+                for start in range(0, shape[0], n_rows):
+                    size = min(n_rows, shape[0] - start) * row_bytes
+                    yield np.frombuffer(stream.read(size), dtype).reshape(-1, shape[1])
+
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (
             np.load(self.path) as arrays,
@@ -56,6 +72,13 @@ class NpzTable(Table):
                     array = array[keep]
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
+
+
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether it is stored column by column, and type of an array to come."""
+    if npy.read_magic(stream) == (1, 0):
+        return npy.read_array_header_1_0(stream)
+    return npy.read_array_header_2_0(stream)
 
 
 def _load(arrays: np.lib.npyio.NpzFile, name: str) -> np.ndarray:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Self
 
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from safesift.files.base import Columns, Mask, Table
-from safesift.files.roles import assign
-from safesift.files.samples import collect
+from safesift.files.roles import assign, chosen
+from safesift.files.samples import collect, features
 from safesift.files.streams import reading
 
 
@@ -26,6 +28,14 @@ class ParquetTable(Table):
             roles = assign(file.schema_arrow.names, columns)
             batches = file.iter_batches(columns=list(roles.used))
             return cls(path, *collect(batches, roles, columns.kind))
+
+    @classmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[NDArray]:
+        with reading(path, cls.format_name, pa.ArrowException), parquet.ParquetFile(path) as file:
+            columns = chosen(file.schema_arrow.names, names, n_features)
+            yield from features(file.iter_batches(n_rows, columns=columns), columns)
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (

@@ -65,6 +65,16 @@ def assign(names: Sequence[str], columns: Columns) -> Roles:
     return Roles(taken["target"], features, taken.get("weights"), taken.get("upper"))
 
 
+def chosen(names: Sequence[str], wanted: Sequence[str], n_features: int) -> list[str]:
+    """The columns that are wanted; all of them where no names are known, if they are as many."""
+    if not wanted and len(names) != n_features:
+        raise ValueError(
+            f"The file has {len(names)} columns but there are {n_features} features: fit the model "
+            "to a frame, so that it knows which columns to read."
+        )
+    return [find_name(name, names) for name in wanted or names]
+
+
 def _listed(names: Sequence[str], most: int = 8) -> str:
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown

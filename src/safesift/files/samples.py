@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,14 @@ def collect(batches: Iterable[pa.RecordBatch], roles: Roles, kind: str) -> Sampl
     else:
         y = np.concatenate(targets)
     return Samples(_stacked(blocks), y, np.concatenate(weights) if weights else None)
+
+
+def features(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[NDArray]:
+    """The features of a stream of batches, one matrix after another."""
+    done = 0
+    for batch in batches:
+        yield np.column_stack([numbers(batch.column(name), name, done) for name in names])
+        done += len(batch)
 
 
 def _target(batch: pa.RecordBatch, roles: Roles, kind: str, first_row: int) -> NDArray | pa.Array:

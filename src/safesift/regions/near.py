@@ -145,8 +145,7 @@ def _columns(center: Center, gap: float) -> Mask:
 def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> float:
     """A θ with H ⪰ θI on the columns, from a Cholesky factor of H − θI; 0 where there is none.
 
-    A computed factor of H − θI is the exact one of a matrix no further away than
-    (d + 2)·EPS·trace, and H itself is known up to the rounding of the Gram matrix.
+    H itself is known up to the rounding of the Gram matrix.
     """
     rows = np.flatnonzero(columns)
     if rows.size == 0:
@@ -158,11 +157,18 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
         spread_sq = spread_sq + np.diag(problem.Q)[rows]
     penalised = np.flatnonzero(rows < problem.design.n_features)
     H[penalised, penalised] += problem.strong_convexity
-    trace = float(np.trace(H))
-    error = gram.error * float(spread_sq.sum()) + (len(rows) + 8) * EPS * trace
+    return proved_curvature_floor(H, gram.error * float(spread_sq.sum()))
+
+
+def proved_curvature_floor(H: Array, error: float) -> float:
+    """A θ with H ⪰ θI for every matrix within `error` of H, at best half of what is true.
+
+    A computed factor of H − θI is the exact one of a matrix no further away than
+    (d + 2)·EPS·trace. 0 where nothing can be proved. H is overwritten.
+    """
+    error += (len(H) + 8) * EPS * float(np.trace(H))
     try:
-        least = _least_eigenvalue(H)
-        theta = _SHARE * least
+        theta = _SHARE * _least_eigenvalue(H)
         H[np.diag_indices_from(H)] -= theta
         cholesky(H)
     except (np.linalg.LinAlgError, ValueError):

@@ -143,13 +143,12 @@ class _Run:
         return decide(problem, test_set.row_bounds(problem.design), "always")
 
     def _standing(self, decisions: Decisions) -> Check:
-        return Check(
-            passes=self._counted.rows / self._problem.design.n_samples,
-            seconds=time.perf_counter() - self._began,
+        return Check.of(
+            decisions,
             gap=self._gap,
-            relative_gap=self._gap / self._reference,
-            n_kept=int((~decisions.dropped).sum()),
-            n_undecided=int(decisions.undecided.sum()),
+            reference=self._reference,
+            passes=self._counted.rows / self._problem.design.n_samples,
+            began=self._began,
             n_features=self._problem.design.n_features,
         )
 

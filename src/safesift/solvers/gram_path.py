@@ -130,13 +130,12 @@ class _Run(NewtonRun):
         """Remember the decisions, and how things stand in the history."""
         self._decisions = decisions
         self.history.append(
-            Check(
-                passes=self._tally.rows / max(self.problem.design.n_samples, 1),
-                seconds=time.perf_counter() - self._began,
+            Check.of(
+                decisions,
                 gap=self.gap,
-                relative_gap=self.gap / self.reference,
-                n_kept=int((~decisions.dropped).sum()),
-                n_undecided=int(decisions.undecided.sum()),
+                reference=self.reference,
+                passes=self._tally.rows / max(self.problem.design.n_samples, 1),
+                began=self._began,
                 n_features=n_features,
             )
         )

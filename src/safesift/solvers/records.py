@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -107,6 +108,28 @@ class Check:
     n_kept: int
     n_undecided: int
     n_features: int
+
+    @classmethod
+    def of(
+        cls,
+        decisions: Decisions,
+        *,
+        gap: float,
+        reference: float,
+        passes: float,
+        began: float,
+        n_features: int,
+    ) -> Check:
+        """How things stand now; `began` is the time of `time.perf_counter` at the start."""
+        return cls(
+            passes=passes,
+            seconds=time.perf_counter() - began,
+            gap=gap,
+            relative_gap=gap / reference,
+            n_kept=int((~decisions.dropped).sum()),
+            n_undecided=int(decisions.undecided.sum()),
+            n_features=n_features,
+        )
 
 
 @dataclass(frozen=True, eq=False)

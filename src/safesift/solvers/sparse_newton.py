@@ -25,8 +25,11 @@ from safesift.solvers.working_gram import WorkingGram
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# features whose gradient is above this share of the threshold enter a new working set
-_NEAR = 0.9
+# features whose gradient is above this share of the threshold enter a new working set, and those
+# that are zero with one below this share leave it
+_NEAR, _FAR = 0.9, 0.8
+# as many features may enter a working set as are not zero, or this many
+_FEW = 100
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
@@ -86,14 +89,16 @@ class SparseTrack(Track):
         return decide_by_gap(level.problem, level.at, level.gap, self._gram, self._columns_sq)
 
     def _working_set(self, level: Level) -> Mask:
-        """The features that are not zero or may not stay it; within a level it grows."""
+        """The features that are not zero or may not stay it."""
         problem, p = level.problem, level.problem.design.n_features
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         slopes = np.abs(problem.smooth_gradient(level.at)[:p])
         nonzero = level.at.point[:p] != 0
+        most = max(_FEW, int(nonzero.sum()))
         if level.n_iter == 0:
-            return nonzero | (slopes >= _NEAR * threshold)
-        return nonzero | (slopes > threshold) | self._gram.features
+            return nonzero | _steepest(slopes, ~nonzero, _NEAR * threshold, most)
+        inside = nonzero | (self._gram.features & (slopes >= _FAR * threshold))
+        return inside | _steepest(slopes, ~inside, threshold, most)
 
     def _exact_rows(self, level: Level) -> Mask:
         """The rows that a Taylor expansion does not serve: those that may change piece."""
@@ -104,6 +109,20 @@ class SparseTrack(Track):
             return decided_by(screening, problem, level.at).decisions.undecided
         reach = self._moved if level.n_iter == 0 else _LAST_STEP * self._moved
         return (_distance_to_kinks(problem, level.at) < reach) & (problem.shares > 0)
+
+
+def _steepest(slopes: Array, outside: Mask, threshold: float, most: int) -> Mask:
+    """The features outside a working set whose slope is above a threshold, not too many of them.
+
+    Far from the solution, which a cold start at a small alpha is, nearly all would enter, and
+    nearly all in vain.
+    """
+    found = np.flatnonzero((slopes >= threshold) & outside)
+    if len(found) > most:
+        found = found[np.argpartition(-slopes[found], most)[:most]]
+    steepest = np.zeros(len(slopes), dtype=bool)
+    steepest[found] = True
+    return steepest
 
 
 def _distance_to_kinks(problem: Problem, at: Evaluation) -> Array:

@@ -14,7 +14,7 @@ from safesift.design.tally import Tally, counting
 from safesift.numerics import EPS, total
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
-from safesift.screening import decide
+from safesift.screening import Decisions, decide
 from safesift.solvers.deciding import Found
 from safesift.solvers.line_search import best_share
 from safesift.solvers.newton import reference_value
@@ -145,14 +145,14 @@ class Level:
     def check(self, found: Found | None) -> None:
         """Write down how things stand; without decisions, nothing is decided."""
         n, p = self.problem.design.n_samples, self.problem.design.n_features
+        decisions = Decisions.nothing(self.problem) if found is None else found.decisions
         self._history.append(
-            Check(
-                passes=self._tally.rows / max(n, 1),
-                seconds=time.perf_counter() - self._began,
+            Check.of(
+                decisions,
                 gap=self.gap,
-                relative_gap=self.gap / self.reference,
-                n_kept=n if found is None else int((~found.decisions.dropped).sum()),
-                n_undecided=n if found is None else int(found.decisions.undecided.sum()),
+                reference=self.reference,
+                passes=self._tally.rows / max(n, 1),
+                began=self._began,
                 n_features=p if found is None else p - int(found.zero.sum()),
             )
         )
