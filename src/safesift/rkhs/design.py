@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 # how many elements the predictions of which are known are remembered
 _REMEMBERED = 4
+# values are computed anew where so many times their size was added up to get them
+_WORN = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,20 +42,17 @@ class Element:
         """The element with its coordinates changed, for the kernel rows of the change."""
         if not change.any():
             return self
-        return Element(
-            self.beta + change,
-            self.values + gram.product(change),
-            self.work + gram.size(change),
-        )
+        beta = self.beta + change
+        # the two sums are rounded too
+        rounded = 4 * EPS / gram.dot_error * gram.size(beta)
+        work = self.work + gram.size(change) + rounded
+        return Element(beta, self.values + gram.product(change), work)
 
     def refreshed(self, gram: GramColumns) -> Element:
         """The same with its values computed anew, if much was added up and taken away again."""
         if self.work <= _WORN * gram.size(self.beta):
             return self
         return Element(self.beta, gram.product(self.beta), gram.size(self.beta))
-
-
-_WORN = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,15 +105,23 @@ class KernelDesign:
 
     def element(self, beta: Array) -> Element:
         """The element of given coordinates, with its values."""
+        found = self._recalled(beta)
+        if found is None:
+            found = Element(beta, self.gram.product(beta), self.gram.size(beta))
+            self.remember(found)
+        return found
+
+    def _recalled(self, beta: Array) -> Element | None:
+        """An element that is known, or a multiple of one; None where there is none."""
         for known in self._known:
+            if beta is known.beta or np.array_equal(beta, known.beta):
+                return known
             factor = _factor(beta, known.beta)
             if factor is not None:
                 # a multiple is the same up to a rounding of every coordinate
                 work = abs(factor) * known.work * (1.0 + 4 * EPS / self.dot_error)
-                return known if factor == 1.0 else Element(beta, factor * known.values, work)
-        found = Element(beta, self.gram.product(beta), self.gram.size(beta))
-        self.remember(found)
-        return found
+                return Element(beta, factor * known.values, work)
+        return None
 
     def size(self, point: Array) -> float:
         """At least the norm of a point, and what the rounding of its predictions is relative to."""
@@ -123,8 +130,8 @@ class KernelDesign:
         return self._size(point[:-1]) + abs(float(point[-1]))
 
     def _size(self, beta: Array) -> float:
-        works = [known.work for known in self._known if known.beta is beta or _same(known, beta)]
-        return max([self.gram.size(beta), *works])
+        known, size = self._recalled(beta), self.gram.size(beta)
+        return size if known is None else max(size, known.work)
 
     def norm_sq(self, beta: Array) -> tuple[float, float]:
         """‖h‖² and a bound on its error."""
@@ -150,14 +157,8 @@ class KernelDesign:
         return pred, self.rmatvec(np.concatenate(parts))
 
 
-def _same(known: Element, beta: Array) -> bool:
-    return np.array_equal(known.beta, beta)
-
-
 def _factor(beta: Array, known: Array) -> float | None:
     """The number by which one vector is a multiple of the other, up to rounding."""
-    if beta is known:
-        return 1.0
     largest = int(np.argmax(np.abs(known)))
     if known[largest] == 0.0:
         return None
