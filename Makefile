@@ -21,6 +21,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/convolution_cost.py
 	$(BIN)/python benchmarks/paths_vs_peers.py
 	$(BIN)/python benchmarks/price_of_ridge.py
+	$(BIN)/python benchmarks/kernels_vs_svc.py
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/mining.py

@@ -105,6 +105,22 @@ def test_the_race_from_start_to_end():
     assert "Error" not in ended.stdout
 
 
+def test_kernel_peers_minimise_our_objective(benchmark, monkeypatch):
+    """SVC's C belongs to our alpha, and its objective is evaluated as ours is."""
+    kernels = benchmark("kernels_vs_svc")
+    monkeypatch.setattr(kernels, "C_VALUES", np.array([0.5, 5.0]))
+    X, y = benchmark("datasets").synthetic()
+    X, y = X[:300], np.where(y[:300] > 0, 1.0, -1.0)
+    ours = kernels.ours(X, y, "hinge", cache=10.0)
+    svc = kernels.peer(lambda C: kernels.SVC(C=C, tol=1e-9), X, y)
+    np.testing.assert_allclose(ours["values"], svc["values"], rtol=1e-6)
+    nu_svc = kernels.peer(
+        lambda C: kernels.NuSVC(nu=svc["nus"][list(kernels.C_VALUES).index(C)], tol=1e-9), X, y
+    )
+    assert len(nu_svc["each"]) == 2
+    assert kernels.ridge(X, y, cache=10.0)["difference"] < 1e-3
+
+
 def test_mining_from_start_to_end():
     ended = subprocess.run(
         [sys.executable, str(FOLDER / "mining.py"), "--quick", "--repeats", "1"],

@@ -17,6 +17,8 @@ _LAZY = {
     "IntervalRegressor": "safesift.estimators.interval",
     "SafeClassifier": "safesift.estimators.classifier",
     "SafeClassifierCV": "safesift.estimators.cross_validation",
+    "SafeKernelClassifier": "safesift.estimators.kernel_classifier",
+    "SafeKernelRegressor": "safesift.estimators.kernel_regressor",
     "SafeRegressor": "safesift.estimators.regressor",
     "SafeRegressorCV": "safesift.estimators.cross_validation",
     "SafeTracker": "safesift.tracking.tracker",
@@ -32,6 +34,9 @@ _LAZY = {
     "rank_samples": "safesift.compression",
     "safe_path": "safesift.path",
     "PathResult": "safesift.path",
+    "kernel_rows": "safesift.kernel_machines",
+    "safe_kernel_path": "safesift.kernel_machines",
+    "KernelPathResult": "safesift.kernel_machines",
     "screen": "safesift.screening",
     "ScreeningResult": "safesift.screening",
     "screen_range": "safesift.ranges",
@@ -56,6 +61,7 @@ __all__ = [
     "CompressionCurve",
     "CustomOmega",
     "IntervalRegressor",
+    "KernelPathResult",
     "MiningResult",
     "Omega",
     "PathResult",
@@ -64,6 +70,8 @@ __all__ = [
     "RegionError",
     "SafeClassifier",
     "SafeClassifierCV",
+    "SafeKernelClassifier",
+    "SafeKernelRegressor",
     "SafeRegressor",
     "SafeRegressorCV",
     "SafeTracker",
@@ -78,6 +86,7 @@ __all__ = [
     "features",
     "grids",
     "infimum_convolution",
+    "kernel_rows",
     "losses",
     "make_safe",
     "mine_hard",
@@ -89,6 +98,7 @@ __all__ = [
     "pointwise_bound",
     "rank_samples",
     "regions",
+    "safe_kernel_path",
     "safe_path",
     "screen",
     "screen_range",
@@ -118,8 +128,11 @@ if TYPE_CHECKING:
     from safesift.estimators.compressor import SampleCompressor
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
+    from safesift.estimators.kernel_classifier import SafeKernelClassifier
+    from safesift.estimators.kernel_regressor import SafeKernelRegressor
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
+    from safesift.kernel_machines import KernelPathResult, kernel_rows, safe_kernel_path
     from safesift.mining import MiningResult, mine_hard
     from safesift.omegas import CustomOmega, Omega
     from safesift.path import PathResult, safe_path

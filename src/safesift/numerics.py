@@ -83,7 +83,7 @@ def prediction_error(
     Of some rows of the design, with their norms, predictions and targets. Targets are numbers; of
     intervals, give their `target_size`.
     """
-    product = design.dot_error * norm(point) * row_norms
+    product = design.dot_error * design.size(point) * row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from safesift.numerics import norm
+from safesift.numerics import EPS, norm
 from safesift.parameters import require_finite, require_positive
 
 __all__ = ["L1", "L2", "PENALTIES", "ElasticNet", "L1Ball", "L2Ball", "Penalty", "Subgradient"]
@@ -63,6 +63,10 @@ class Penalty(ABC):
     @abstractmethod
     def value(self, coef: Array) -> float:
         """R(coef)."""
+
+    def value_error(self, coef: Array) -> float:
+        """A bound on the rounding error of R(coef)."""
+        return (len(coef) + 1) * EPS * self.value(coef)
 
     @abstractmethod
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:

@@ -262,15 +262,14 @@ class Problem:
         with np.errstate(over="ignore", invalid="ignore"):
             sums = sum_over_blocks(design.n_samples, lambda rows: self._errors_of(at, rows))
             load, losses, change, drift = sums
-            penalty = _scaled(self.alpha, self.penalty.value(coef))
-            size = norm(at.point)
+            size = design.size(at.point)
             value = (
                 (design.sum_error + 16 * EPS + self.loss.precision) * losses
                 + change
-                + design.n_columns * EPS * penalty
+                + _scaled(self.alpha, self.penalty.value_error(coef))
             )
             gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
-                norm(at.subgradient) + norm(at.loss_gradient) + self.alpha * size
+                design.size(at.subgradient) + design.size(at.loss_gradient) + self.alpha * size
             )
             if self.folded is not None:
                 folded = design.n_columns * EPS * self.folded.size(size)
@@ -285,8 +284,11 @@ class Problem:
         loss, y, shares = self.loss.take(rows), self.y[rows], self.shares[rows]
         nu, norms = at.nu[rows], self.design.row_norms[rows]
         error = self._prediction_error(at, rows)
-        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
-        change = np.minimum(by_slope, loss.lipschitz * error)
+        if math.isinf(loss.smoothness):
+            change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
+        else:
+            by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
+            change = np.minimum(by_slope, loss.lipschitz * error)
         return (
             total(shares, np.abs(nu) * norms),
             total(shares, loss.value_size(at.pred[rows], y)),
@@ -515,6 +517,16 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
             )
             for k, (problem, point) in enumerate(queries)
         ]
+
+
+def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
+    """The most by which a convex loss changes within some distance: how far it rises to the ends.
+
+    Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
+    """
+    ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
+    rounding = (32 * EPS + 4.0 * loss.precision) * loss.value_size(pred, y)
+    return (ends - loss.value(pred, y)) + rounding
 
 
 def _known(bound: float) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import tally
-from safesift.numerics import EPS, UNDERFLOW
+from safesift.numerics import EPS, UNDERFLOW, norm
 
 Array = NDArray[np.float64]
 
@@ -86,6 +86,10 @@ class Design(ABC):
     def _block_columns_sq(self, block: NDArray, weights: Array) -> Array: ...
 
     # --- rounding ---------------------------------------------------------------------------
+
+    def size(self, point: Array) -> float:
+        """The norm of a point, to which the rounding of its predictions is relative."""
+        return norm(point)
 
     @property
     def dot_error(self) -> float:
