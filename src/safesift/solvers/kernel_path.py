@@ -183,13 +183,11 @@ def _both(before: Decisions, now: Decisions) -> Decisions:
 
 
 def _check(solution: Solution, decisions: Decisions, passes: float, began: float) -> Check:
-    n_kept = int((~decisions.dropped).sum())
-    return Check(
-        passes=passes,
-        seconds=time.perf_counter() - began,
+    return Check.of(
+        decisions,
         gap=solution.gap,
-        relative_gap=solution.relative_gap,
-        n_kept=n_kept,
-        n_undecided=int(decisions.undecided.sum()),
-        n_features=n_kept,
+        reference=solution.reference,
+        passes=passes,
+        began=began,
+        n_features=int((~decisions.dropped).sum()),
     )
