@@ -100,11 +100,3 @@ def test_classes_numbers_and_intervals(two_classes):
     ends = np.column_stack([target - 0.2, np.where(target > 1, np.inf, target + 0.2)])
     intervals = ss.SampleCompressor(50, loss="squared_interval")
     assert intervals.fit_resample(X, ends)[1].shape == (50, 2)
-
-
-def test_without_imbalanced_learn(monkeypatch):
-    from safesift.estimators import compressor
-
-    monkeypatch.setattr(compressor, "check_target_type", None)
-    with pytest.raises(ImportError, match=r"pip install 'safesift\[sampler\]'"):
-        compressor.SampleCompressor()

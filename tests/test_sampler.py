@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import numpy as np
@@ -127,16 +128,13 @@ def test_no_class_disappears():
     assert np.isfinite(screener.alpha_kept_)
 
 
-def test_without_imbalanced_learn(monkeypatch):
-    from safesift.estimators import sampler
-
-    monkeypatch.setattr(sampler, "check_target_type", None)
-    with pytest.raises(ImportError, match=r"pip install 'safesift\[sampler\]'"):
-        sampler.SampleScreener()
-    # where it is missing, the module is imported all the same
+@pytest.mark.parametrize("name", ["SampleScreener", "SampleCompressor"])
+def test_without_imbalanced_learn(monkeypatch, name):
+    """Where it is missing, the modules are imported all the same."""
     monkeypatch.setitem(sys.modules, "imblearn.base", None)
-    monkeypatch.delitem(sys.modules, "safesift.estimators.sampler")
-    from safesift.estimators.sampler import SampleScreener
-
-    with pytest.raises(ImportError, match="imbalanced-learn"):
-        SampleScreener()
+    for module in ("resampling", "sampler", "compressor"):
+        monkeypatch.delitem(sys.modules, f"safesift.estimators.{module}", raising=False)
+    module = {"SampleScreener": "sampler", "SampleCompressor": "compressor"}[name]
+    sampler = getattr(importlib.import_module(f"safesift.estimators.{module}"), name)
+    with pytest.raises(ImportError, match=rf"{name} needs .* pip install 'safesift\[sampler\]'"):
+        sampler()

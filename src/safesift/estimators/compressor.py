@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from safesift.compression import compress
 from safesift.estimators.linear import FLOATS
+from safesift.estimators.resampling import Resampler, as_labels
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.registry import resolve
 
-try:
-    from imblearn.base import BaseSampler
-    from imblearn.utils import check_target_type
-except ImportError:  # the name exists all the same, for `from safesift import *`
-    BaseSampler, check_target_type = BaseEstimator, None
 
-
-class SampleCompressor(BaseSampler):
+class SampleCompressor(Resampler):
     """Keeps a given number of samples, those from which a linear model is best trained.
 
     A Pipeline hands on rows without weights, so by default the rows are chosen to be used without:
@@ -96,10 +89,7 @@ class SampleCompressor(BaseSampler):
         region: str | Region = "auto",
         random_state: Any = None,
     ) -> None:
-        if check_target_type is None:
-            raise ImportError(
-                "SampleCompressor needs imbalanced-learn: pip install 'safesift[sampler]'."
-            )
+        self._require_imblearn()
         self.n_keep = n_keep
         self.method = method
         self.loss = loss
@@ -110,11 +100,6 @@ class SampleCompressor(BaseSampler):
         self.stratify = stratify
         self.region = region
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.sampler_tags.sample_indices = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the samples, without returning them.
@@ -132,8 +117,7 @@ class SampleCompressor(BaseSampler):
         task = resolve("loss", self.loss, LOSSES, Loss).task
         targets = y
         if task == "classification":
-            # an indicator of one class against the rest becomes labels
-            targets, _ = check_target_type(y, indicate_one_vs_all=True)
+            targets = as_labels(y)
         how = {"accept_sparse": "csr", "dtype": FLOATS}
         if task == "interval":
             rows = validate_data(self, X, **how)  # the ends may be infinite
@@ -149,23 +133,3 @@ class SampleCompressor(BaseSampler):
         self.certified_ = small.certified
         self.sampling_strategy_ = "most informative"
         return self
-
-    def fit_resample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-        """The chosen samples, in their order, unchanged and in the type they came in.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-
-        Returns
-        -------
-        X_kept, y_kept
-            Their weights are in `sample_weight_`.
-        """
-        rows = self.fit(X, y, sample_weight).sample_indices_
-        return _safe_indexing(X, rows), _safe_indexing(y, rows)
-
-    def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        return self.fit_resample(X, y)

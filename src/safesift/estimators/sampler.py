@@ -6,28 +6,21 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import _safe_indexing
 
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import LinearModel
 from safesift.estimators.models import MODELS
+from safesift.estimators.resampling import Resampler, as_labels
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.validation import check_weights
 
-try:
-    from imblearn.base import BaseSampler
-    from imblearn.utils import check_target_type
-except ImportError:  # the name exists all the same, for `from safesift import *`
-    BaseSampler, check_target_type = BaseEstimator, None
-
 Array = NDArray[np.float64]
 
 
-class SampleScreener(BaseSampler):
+class SampleScreener(Resampler):
     """Removes the samples that provably cannot change a linear model.
 
     It solves the problem to a small duality gap and drops the samples that are then proved to lie
@@ -111,10 +104,7 @@ class SampleScreener(BaseSampler):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        if check_target_type is None:
-            raise ImportError(
-                "SampleScreener needs imbalanced-learn: pip install 'safesift[sampler]'."
-            )
+        self._require_imblearn()
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
@@ -126,11 +116,6 @@ class SampleScreener(BaseSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.sampler_tags.sample_indices = True
-        return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Screen the samples, without returning those that are kept.
@@ -148,8 +133,7 @@ class SampleScreener(BaseSampler):
         loss = resolve("loss", self.loss, LOSSES, Loss)
         targets = y
         if loss.task == "classification":
-            # an indicator of one class against the rest becomes labels
-            targets, _ = check_target_type(y, indicate_one_vs_all=True)
+            targets = as_labels(y)
         model = MODELS[loss.task](**self.get_params(deep=False)).fit(X, targets, sample_weight)
         weights = check_weights(sample_weight, len(model.kept_))
         kept = model.kept_ | _first_of_each_class(model, np.asarray(targets), weights)
@@ -165,26 +149,6 @@ class SampleScreener(BaseSampler):
             found["feature_names_in_"] = model.feature_names_in_
         vars(self).update(found)
         return self
-
-    def fit_resample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
-        """The samples that could matter, in their order, unchanged and in the type they came in.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-        sample_weight : array of shape (n_samples,), optional
-            That of the kept samples is ``sample_weight[screener.sample_indices_]``.
-
-        Returns
-        -------
-        X_kept, y_kept
-        """
-        rows = self.fit(X, y, sample_weight).sample_indices_
-        return _safe_indexing(X, rows), _safe_indexing(y, rows)
-
-    def _fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
-        return self.fit_resample(X, y)
 
 
 def _first_of_each_class(model: LinearModel, y: NDArray, weights: Array) -> NDArray[np.bool_]:
