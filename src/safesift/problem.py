@@ -30,6 +30,7 @@ from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.numerics import (
     EPS,
+    UNDERFLOW,
     exact_sum,
     norm,
     prediction_error,
@@ -267,6 +268,8 @@ class Problem:
                 (design.sum_error + 16 * EPS + self.loss.precision) * losses
                 + change
                 + _scaled(self.alpha, self.penalty.value_error(coef))
+                # products with a tiny alpha or weight may underflow
+                + (design.n_samples + 8) * UNDERFLOW
             )
             gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
                 design.size(at.subgradient) + design.size(at.loss_gradient) + self.alpha * size

@@ -504,6 +504,16 @@ def test_ends_of_pieces_are_exact(name, data):
                 assert curvature == 0 and slope == Fraction(float(np.ravel(piece.linear)[i]))
 
 
+def test_an_end_that_is_a_rounded_sum():
+    """ε + width is no float here, and a target is added to it: rounded twice."""
+    loss = LOSSES["smoothed_epsilon_insensitive"](epsilon=1.0349022884990855, width=1.0)
+    end = Fraction(-0.125) + Fraction(1.0349022884990855) + 1
+    for piece in loss.pieces(np.array([-0.125]))[3:]:
+        for pred in [*np.nextafter(float(end), [-np.inf, np.inf]).tolist(), float(end)]:
+            if piece.lower < pred < piece.upper:
+                assert (Fraction(pred) < end) == (np.ravel(piece.quadratic)[0] != 0)
+
+
 @every_loss
 def test_pieces_of_one_scalar_target(name):
     loss = LOSSES[name]()

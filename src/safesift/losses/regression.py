@@ -187,7 +187,7 @@ class SmoothedEpsilonInsensitive(_Insensitive):
 
     def _floor(self, lower: Array, upper: Array) -> Array:
         inner = np.asarray(self.epsilon)
-        outer = inner + self.width
+        outer, _ = _sum_enclosed(inner, self.width)
         inside = ((lower > inner) & (upper < outer)) | ((lower > -outer) & (upper < -inner))
         return np.where(inside, 1.0 / self.width, 0.0)
 
@@ -197,8 +197,10 @@ class SmoothedEpsilonInsensitive(_Insensitive):
     def _pieces(self) -> list[Piece]:
         epsilon, width = np.asarray(self.epsilon, dtype=np.float64), self.width
         pieces = [Piece(-epsilon, epsilon)]
+        # each piece ends where it does at the latest, whatever y is added
+        within, past = _sum_enclosed(epsilon, width)
         for sign in (-1.0, 1.0):
-            near, far = sign * epsilon, sign * (epsilon + width)
+            near, far, outside = sign * epsilon, sign * within, sign * past
             curved = Piece(
                 np.minimum(near, far),
                 np.maximum(near, far),
@@ -207,13 +209,23 @@ class SmoothedEpsilonInsensitive(_Insensitive):
                 constant=0.5 * epsilon**2 / width,
             )
             beyond = Piece(
-                -INF if sign < 0 else far,
-                far if sign < 0 else INF,
+                -INF if sign < 0 else outside,
+                outside if sign < 0 else INF,
                 linear=sign,
                 constant=-epsilon - 0.5 * width,
             )
             pieces += [curved, beyond]
         return pieces
+
+
+def _sum_enclosed(a: Array, b: float) -> tuple[Array, Array]:
+    """a + b rounded down and rounded up: the same where it is a float."""
+    rounded = a + b
+    # what rounding took away, exactly (Møller and Knuth)
+    back = rounded - a
+    lost = (a - (rounded - back)) + (b - back)
+    down = np.where(lost < 0, np.nextafter(rounded, -INF), rounded)
+    return down, np.where(lost > 0, np.nextafter(rounded, INF), rounded)
 
 
 @dataclass(frozen=True, eq=False)
