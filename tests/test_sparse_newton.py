@@ -190,7 +190,7 @@ def test_working_gram_follows_columns_and_weights(kind, intercept):
 def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
     """At a small alpha nearly all slopes at zero are steep; few features are in the solution."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((300, 3000), density=0.02, rng=rng, format="csr")
+    X = sparse.random_array((150, 2000), density=0.02, rng=rng, format="csr")
     y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
     problem = make_problem(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
     sizes, select = [], WorkingGram.select
