@@ -411,3 +411,15 @@ def test_electricity(data_folder):
     updates = tracker.history_[1:]
     assert max(update["relative_gap"] for update in updates) <= 1e-6
     assert np.mean([update["passes"] for update in updates]) < 0.2
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0349022884990855])
+def test_pieces_that_meet_at_a_rounded_end(epsilon):
+    """ε + width need not be a float; the loss is made of pieces all the same, and followed."""
+    X, y = make_regression(60, 3, noise=5.0, random_state=0)
+    loss = ss.losses.SmoothedEpsilonInsensitive(epsilon=epsilon, width=1.0)
+    tracker = ss.SafeTracker(ss.SafeRegressor(loss, alpha=1e-2)).fit(X[:50], y[:50] / 50)
+    tracker.update(add=(X[50:52], y[50:52] / 50))
+    assert tracker.history_[-1]["why"] == ""
+    fresh = ss.SafeRegressor(loss, alpha=1e-2).fit(X[:52], y[:52] / 50)
+    np.testing.assert_allclose(tracker.coef_, fresh.coef_, atol=1e-4)
