@@ -33,3 +33,12 @@ def data_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"SAFESIFT_DATA={named} is not a folder: set it to where the data sets are")
     return folder
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder with the samples of `tests.cli_files` in every format."""
+    from tests.cli_files import write_all
+
+    write_all(tmp_path)
+    return tmp_path

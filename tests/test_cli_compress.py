@@ -10,25 +10,13 @@ import pytest
 
 import safesift as ss
 from safesift.cli_compress import amount
-from tests.test_cli import (  # noqa: F401 (data is a fixture)
-    N,
-    assert_refused,
-    data,
-    has_columns,
-    kept_rows,
-    run,
-    samples,
-)
+from tests.cli_files import N, assert_refused, command, kept_rows, run, samples
 
-
-def compress(data, name, *arguments, output=None, **options):  # noqa: F811
-    output = data / (output or f"kept.{name.partition('.')[2]}")
-    columns = ["--target", "label", "--ignore", "note,weight"] if has_columns(name) else []
-    return run("compress", data / name, *columns, *arguments, "--output", output, **options)
+compress = command("compress")
 
 
 @pytest.mark.parametrize("name", ["data.csv", "data.parquet", "data.npz", "data.svm"])
-def test_keeps_the_rows_that_the_library_keeps(data, name):  # noqa: F811
+def test_keeps_the_rows_that_the_library_keeps(data, name):
     before = (data / name).read_bytes()
     result = compress(data, name, "--keep", "25%", "--random-state", "3", "--json")
     assert result.exit_code == 0, result.stderr
@@ -57,7 +45,7 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):  # noqa: F811
          {"method": "screening", "region": "gap_ball"}),
     ],
 )  # fmt: skip
-def test_options_reach_the_library(data, arguments, options):  # noqa: F811
+def test_options_reach_the_library(data, arguments, options):
     shared = ["--keep", "20", "--alpha", "0.02", "--random-state", "0"]
     result = compress(data, "data.csv", *shared, *arguments)
     assert result.exit_code == 0, result.stderr
@@ -67,7 +55,7 @@ def test_options_reach_the_library(data, arguments, options):  # noqa: F811
     assert kept_rows(data, "data.csv") == expected.indices.tolist()
 
 
-def test_weights_are_written_beside(data):  # noqa: F811
+def test_weights_are_written_beside(data):
     result = run(
         "compress", data / "data.csv", "--target", "label", "--ignore", "note", "--weights",
         "weight", "--keep", "0.3", "--random-state", "1", "-o", data / "kept.csv",
@@ -83,7 +71,7 @@ def test_weights_are_written_beside(data):  # noqa: F811
     assert "with these sample weights and alpha = 0.0001" in text
 
 
-def test_numbers_and_intervals(data):  # noqa: F811
+def test_numbers_and_intervals(data):
     for more in (["--loss", "squared"], ["--loss", "squared_interval", "--upper", "x1"]):
         X, _, _ = samples()
         ends = {"low": np.minimum(X[:, 0], X[:, 1]), "high": np.maximum(X[:, 0], X[:, 1])}
@@ -95,7 +83,7 @@ def test_numbers_and_intervals(data):  # noqa: F811
             assert len(kept["X"]) == len(kept["y"]) == len(kept["x1"]) == 12
 
 
-def test_more_than_two_classes(data):  # noqa: F811
+def test_more_than_two_classes(data):
     result = run("compress", data / "data.csv", "--target", "weight", "--ignore", "note,label",
                  "--keep", "9", "--stratify", "-o", data / "kept.csv")  # fmt: skip
     assert result.exit_code == 0, result.stderr
@@ -103,7 +91,7 @@ def test_more_than_two_classes(data):  # noqa: F811
     assert set(weight[kept_rows(data, "data.csv")]) == {0, 1, 2}
 
 
-def test_says_what_was_kept_and_how_to_train(data):  # noqa: F811
+def test_says_what_was_kept_and_how_to_train(data):
     result = compress(data, "data.csv", "--keep", "10%")
     text = " ".join(result.stdout.split())
     assert f"12 of {N} rows kept (10 %)" in text
@@ -145,12 +133,12 @@ def test_amounts(text, expected):
         (["--keep", "9", "--weights-output", "absent/w.txt"], "there is no such directory"),
     ],
 )
-def test_refuses_in_one_sentence(data, arguments, words):  # noqa: F811
+def test_refuses_in_one_sentence(data, arguments, words):
     left = os.listdir(data)
     assert_refused(compress(data, "data.csv", *arguments), words, data, left)
 
 
-def test_refuses_weights_where_something_is(data):  # noqa: F811
+def test_refuses_weights_where_something_is(data):
     (data / "w.txt").write_text("mine")
     left = os.listdir(data)
     for path, words in [
@@ -163,7 +151,7 @@ def test_refuses_weights_where_something_is(data):  # noqa: F811
     assert (data / "w.txt").read_text() == "mine"
 
 
-def test_needs_an_amount(data):  # noqa: F811
+def test_needs_an_amount(data):
     result = compress(data, "data.csv")
     assert result.exit_code == 2
     assert "Missing option '--keep'" in result.stderr

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 import safesift as ss
 from safesift import files
-from tests.test_cli import assert_refused, run
+from tests.cli_files import assert_refused, run
 
 N, NAMES = 60, ("x0", "x1")
 MODEL = ("--loss", "squared_interval", "--alpha", "0.02")

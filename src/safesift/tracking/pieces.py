@@ -80,7 +80,9 @@ def made_of_pieces(loss: Loss) -> bool:
     if not pieces or pieces[0][0] != -math.inf or pieces[-1][1] != math.inf:
         return False
     # an end that is a rounded sum is rounded into its piece, on either side
-    return all(after[0] - before[1] <= 4 * EPS * abs(after[0]) for before, after in pairwise(pieces))
+    return all(
+        after[0] - before[1] <= 4 * EPS * abs(after[0]) for before, after in pairwise(pieces)
+    )
 
 
 def _stacked(loss: Loss, names: tuple[str, ...], y: Array) -> Array:
