@@ -122,9 +122,9 @@ def test_amounts(text, expected):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--keep", "many"], "--keep many is neither a share (10%, 0.1) nor a number of rows"),
-        (["--keep", "0"], "n_keep=0 must be at least 1"),
-        (["--keep", "120%"], "n_keep=1.2 must be in (0, 1]"),
+        (["--keep", "many"], "--keep many is neither a share of the rows"),
+        (["--keep", "0"], "--keep 0 is neither a share of the rows"),
+        (["--keep", "120%"], "--keep 120% is neither a share of the rows"),
         (["--keep", "1000"], "at most 120"),
         (["--keep", "9", "--method", "screning"], "did you mean 'screening'"),
         (["--keep", "9", "--alpha", "0"], "alpha must be positive"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,14 +57,19 @@ def run(options: Mapping[str, Any]) -> None:
 
 def amount(text: str) -> int | float:
     """What --keep means: 10% is a share, 0.1 the same, 6000 a number of rows."""
+    trimmed = text.strip()
+    if trimmed.isdigit() and int(trimmed) > 0:
+        return int(trimmed)
     try:
-        if text.strip().endswith("%"):
-            return float(text.strip()[:-1]) / 100.0
-        return int(text) if text.strip().isdigit() else float(text)
+        share = float(trimmed.removesuffix("%")) / (100.0 if trimmed.endswith("%") else 1.0)
     except ValueError:
+        share = math.nan
+    if not 0 < share <= 1:
         raise ValueError(
-            f"--keep {text} is neither a share (10%, 0.1) nor a number of rows (6000)."
-        ) from None
+            f"--keep {text} is neither a share of the rows, above 0 and up to 1 (10%, 0.1), nor a "
+            "number of rows (6000)."
+        )
+    return share
 
 
 def _write_numbers(numbers: Any, path: Path) -> None:
