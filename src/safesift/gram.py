@@ -42,7 +42,7 @@ class WeightedGram:
 
     @property
     def error(self) -> float:
-        return self._design.sum_error + (8 + 4 * self._n_sums) * EPS
+        return self._design.gram_error + (8 + 4 * self._n_sums) * EPS
 
     def move(self, weights: Array) -> None:
         """Change the weights, reading the rows of changed weight only."""

@@ -111,7 +111,8 @@ def blocks_of(block_rows):
     """Blocks of so many rows, whatever the matrix."""
     with pytest.MonkeyPatch.context() as patch:
         for kind in (DenseDesign, SparseDesign):
-            patch.setattr(kind, "block_rows", property(lambda self: block_rows))
+            for name in ("block_rows", "gram_rows"):
+                patch.setattr(kind, name, property(lambda self: block_rows))
         yield
 
 
@@ -355,6 +356,49 @@ def test_sum_error_holds(storage, block_rows, data):
         # a sum of denormals is exact, but products may underflow, each by half the smallest number
         underflow = len(rows) * design.n_columns * Fraction(UNDERFLOW)
         assert exact.norm(error) <= Fraction(design.sum_error) * size + underflow
+
+
+@every_blocking
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@examples(1)
+@given(data=st.data())
+def test_gram_error_holds(storage, block_rows, data):
+    """|computed Σ wᵢaᵢaᵢᵀ − exact| ≤ gram_error·ccᵀ for c_j² = Σ wᵢaᵢⱼ²."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage, hard, max_rows=12))
+        w = data.draw(hnp.arrays(np.float64, len(rows), elements=st.floats(1e-3, 1e3)))
+        assert_gram_error(design, rows, w)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_gram_error_holds_for_wide_rows(dtype):
+    """Blocks of a Gram matrix are larger than those of products, where rows are converted."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(900, 600)).astype(dtype)
+    design = as_design(X)
+    assert dtype == "float64" or design.gram_rows > design.block_rows
+    few = design.columns(np.arange(600) % 200 == 0)
+    assert_gram_error(few, X[:, ::200].astype(float), rng.uniform(size=900))
+    whole = design.gram(np.ones(900))
+    np.testing.assert_allclose(whole, X.astype(float).T @ X.astype(float), atol=1e-11)
+
+
+def assert_gram_error(design, rows, w):
+    computed, weights = design.gram(w), exact.fractions(w)
+    columns = [exact.fractions(column) for column in rows.T]
+
+    def entry(j, k):
+        terms = zip(weights, columns[j], columns[k], strict=True)
+        return sum(v * a * b for v, a, b in terms)
+
+    # a product of two numbers may underflow before it is multiplied with a third
+    largest = max(float(np.abs(rows).max(initial=0.0)), float(w.max(initial=0.0)), 1.0)
+    underflow = 4 * len(rows) * Fraction(UNDERFLOW) * Fraction(largest)
+    for j in range(design.n_columns):
+        for k in range(design.n_columns):
+            error = abs(Fraction(computed[j, k]) - entry(j, k))
+            beyond = max(error - underflow, Fraction(0))
+            assert beyond**2 <= Fraction(design.gram_error) ** 2 * entry(j, j) * entry(k, k)
 
 
 @pytest.mark.parametrize("storage", ["C", "csr array"])

@@ -34,6 +34,8 @@ class Design(ABC):
         |computed aᵢᵀx − exact| ≤ dot_error·‖aᵢ‖·‖x‖ + n_columns·UNDERFLOW.
     sum_error : float
         ‖computed Aᵀu − exact‖ ≤ sum_error·Σ|uᵢ|·‖aᵢ‖, and the same for plain sums over samples.
+    gram_error : float
+        |computed Σ wᵢaᵢaᵢᵀ − exact| ≤ gram_error·ccᵀ, entry by entry, for c_j² = Σ wᵢaᵢⱼ², w ≥ 0.
     """
 
     n_samples: int
@@ -46,7 +48,7 @@ class Design(ABC):
         return self.n_features + self.intercept
 
     @abstractmethod
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
         """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
 
     @abstractmethod
@@ -69,7 +71,12 @@ class Design(ABC):
     @property
     @abstractmethod
     def block_rows(self) -> int:
-        """The largest number of rows in a block."""
+        """The largest number of rows in a block of a product with vectors."""
+
+    @property
+    def gram_rows(self) -> int:
+        """The largest number of rows in a block of a Gram matrix."""
+        return self.block_rows
 
     @property
     @abstractmethod
@@ -97,28 +104,36 @@ class Design(ABC):
 
     @property
     def sum_error(self) -> float:
-        n_blocks = -(-self.n_samples // max(self.block_rows, 1))
-        return (min(self.block_rows, self.n_samples) + n_blocks + 8) * EPS
+        return self._error_of_sums(self.block_rows)
+
+    @property
+    def gram_error(self) -> float:
+        return self._error_of_sums(self.gram_rows)
+
+    def _error_of_sums(self, n_rows: int) -> float:
+        """Of sums over blocks of so many rows, added up."""
+        n_blocks = -(-self.n_samples // max(n_rows, 1))
+        return (min(n_rows, self.n_samples) + n_blocks + 8) * EPS
 
     # --- products ---------------------------------------------------------------------------
 
-    def _read(self) -> Iterator[tuple[slice, NDArray]]:
-        """The blocks, counted as they are read."""
-        for rows, block in self.blocks():
+    def read(self, n_rows: int | None = None) -> Iterator[tuple[slice, NDArray]]:
+        """Blocks of `block_rows` or of so many rows, counted as they are read."""
+        for rows, block in self.blocks(max(n_rows or self.block_rows, 1)):
             tally.count(rows.stop - rows.start)
             yield rows, block
 
     def matvec(self, x: Array) -> Array:
         """A @ x for a vector, or for a matrix with few columns."""
         out = np.empty((self.n_samples, *x.shape[1:]))
-        for rows, block in self._read():
+        for rows, block in self.read():
             out[rows] = self._block_dot(block, x)
         return out
 
     def rmatvec(self, u: Array) -> Array:
         """Aᵀ @ u for a vector, or for a matrix with few columns."""
         out = np.zeros((self.n_columns, *u.shape[1:]))
-        for rows, block in self._read():
+        for rows, block in self.read():
             self._accumulate(out, block, u[rows])
         return out
 
@@ -130,7 +145,7 @@ class Design(ABC):
         # each column of predictions in one piece, as whoever asks for several uses them
         pred = np.empty((self.n_samples, *x.shape[1:]), order="F")
         gradient = np.zeros((self.n_columns, *x.shape[1:]))
-        for rows, block in self._read():
+        for rows, block in self.read():
             pred[rows] = self._block_dot(block, x)
             self._accumulate(gradient, block, dual(pred[rows], rows))
         return pred, gradient
@@ -145,7 +160,7 @@ class Design(ABC):
         used = np.flatnonzero(weights)
         if len(used) < _WORTH_GATHERING * self.n_samples:
             return self.only(used).gram(weights[used])
-        for rows, block in self._read():
+        for rows, block in self.read(self.gram_rows):
             w = weights[rows]
             out[:p, :p] += self._block_gram(block, w)
             if self.intercept:
@@ -166,14 +181,14 @@ class Design(ABC):
     def gram_product(self, basis: Array, weights: Array) -> Array:
         """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""
         out = np.zeros((self.n_columns, basis.shape[1]))
-        for rows, block in self._read():
+        for rows, block in self.read():
             self._accumulate(out, block, weights[rows, None] * self._block_dot(block, basis))
         return out
 
     def columns_sq(self, weights: Array) -> Array:
         """Σ weights_i a_ij² for every column, the ones included."""
         out = np.zeros(self.n_columns)
-        for rows, block in self._read():
+        for rows, block in self.read():
             out[: self.n_features] += self._block_columns_sq(block, weights[rows])
         if self.intercept:
             out[-1] = weights.sum()
@@ -182,7 +197,7 @@ class Design(ABC):
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
         out = np.empty(self.n_samples)
-        for rows, block in self._read():
+        for rows, block in self.read():
             projected = self._block_dot(block, basis)
             np.square(projected, out=projected)
             out[rows] = projected @ weights
@@ -196,7 +211,7 @@ class Design(ABC):
         """
         norms_sq = np.empty(self.n_samples)
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, block in self._read():
+            for rows, block in self.read():
                 norms_sq[rows] = self._block_norms_sq(block)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error

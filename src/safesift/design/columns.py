@@ -55,8 +55,8 @@ class ColumnSubset(Design):
         return self.base.block_rows
 
     @property
-    def sum_error(self) -> float:
-        return self.base.sum_error
+    def gram_rows(self) -> int:
+        return self.base.gram_rows
 
     @property
     def data(self) -> NDArray:
@@ -67,8 +67,8 @@ class ColumnSubset(Design):
         # those of the whole rows bound those of a part, and are at hand
         return self.base.row_norms
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        for rows, block in self.base.blocks():
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
+        for rows, block in self.base.blocks(n_rows):
             yield rows, block.take(self.features, axis=1)
 
     def gathered(self, rows: NDArray) -> NDArray:

@@ -43,9 +43,15 @@ class DenseDesign(Design):
         entries = _IN_PLACE if self.array.dtype == np.float64 else _CONVERTED
         return max(entries // max(self.n_features, 1), 16)
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        for start in range(0, self.n_samples, self.block_rows):
-            rows = slice(start, min(start + self.block_rows, self.n_samples))
+    @property
+    def gram_rows(self) -> int:
+        # adding up p × p matrices of few rows each would cost more than their products
+        p = max(self.n_features, 1)
+        return max(self.block_rows, min(p, _IN_PLACE // p))
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
+        for start in range(0, self.n_samples, n_rows):
+            rows = slice(start, min(start + n_rows, self.n_samples))
             yield rows, self.array[rows].astype(np.float64, copy=False)
 
     def gathered(self, rows: NDArray) -> Array:

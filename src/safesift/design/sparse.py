@@ -57,10 +57,10 @@ class SparseDesign(CsrProducts):
     def csr_rows(self) -> NDArray[np.intp]:
         return np.arange(self.n_samples)
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Any]]:
         data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
-        for start in range(0, self.n_samples, self.block_rows):
-            stop = min(start + self.block_rows, self.n_samples)
+        for start in range(0, self.n_samples, n_rows):
+            stop = min(start + n_rows, self.n_samples)
             entries = slice(indptr[start], indptr[stop])
             block = sparse.csr_array(
                 (

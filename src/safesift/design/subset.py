@@ -43,6 +43,10 @@ class RowSubset(Design):
         return self.base.block_rows
 
     @property
+    def gram_rows(self) -> int:
+        return self.base.gram_rows
+
+    @property
     def data(self) -> NDArray:
         return self.base.take(self.rows).data
 
@@ -50,9 +54,9 @@ class RowSubset(Design):
     def row_norms(self) -> Array:
         return self.base.row_norms[self.rows]
 
-    def blocks(self) -> Iterator[tuple[slice, NDArray]]:
-        for start in range(0, self.n_samples, max(self.block_rows, 1)):
-            part = slice(start, min(start + self.block_rows, self.n_samples))
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
+        for start in range(0, self.n_samples, n_rows):
+            part = slice(start, min(start + n_rows, self.n_samples))
             yield part, self.gathered(np.arange(part.start, part.stop))
 
     def _rows_at(self, indices: NDArray[np.intp]) -> Design:

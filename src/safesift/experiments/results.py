@@ -71,7 +71,9 @@ def finite(value: Any) -> Any:
 
 
 def surroundings() -> dict[str, Any]:
-    """The machine and the versions of what runs on it."""
+    """The machine, as far as this process may use it, and the versions of what runs on it."""
+    from joblib import cpu_count
+
     versions = {"python": platform.python_version(), "safesift": __version__}
     versions |= {name: metadata.version(name) for name in _PACKAGES}
-    return {"machine": f"{os.cpu_count()} cores ({platform.machine()})", "versions": versions}
+    return {"machine": f"{cpu_count()} cores ({platform.machine()})", "versions": versions}

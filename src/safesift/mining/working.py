@@ -229,7 +229,9 @@ def region_around(fit: Fit, settings: Settings) -> TestSet:
             continue
         sets.append(found)
         region = found if len(sets) == 1 else Intersection(tuple(sets))
-        if not worth_more(decide(problem, region.bounds(problem.design), "always"), settings):
+        if not worth_more(
+            problem, decide(problem, region.bounds(problem.design), "always"), settings
+        ):
             return region
     return Intersection(tuple(sets))
 

@@ -167,7 +167,7 @@ def _extra_curvature(
     diagonal[: len(extra_diagonal)] = np.maximum(extra_diagonal, 0.0)
     rows = extra > 0
     spread = np.sqrt(design.only(rows).columns_sq(extra[rows]) + diagonal)
-    error = rounding_of_form(T, spread, design.sum_error + design.dot_error + 8 * EPS)
+    error = rounding_of_form(T, spread, design.gram_error + design.dot_error + 8 * EPS)
     if not math.isfinite(error):
         return None
     if np.count_nonzero(extra) <= _FEW_ROWS * len(T) and not diagonal.any():

@@ -26,12 +26,13 @@ def quick_region(
     return near_optimum(problem, at, gap, gram)
 
 
-def worth_more(decisions: Decisions, settings: Settings) -> bool:
+def worth_more(problem: Problem, decisions: Decisions, settings: Settings) -> bool:
     """Whether what is left undecided is worth a thorough region."""
     if isinstance(settings.screening, Region):
         return True
-    share = float(decisions.undecided.mean()) if len(decisions.dropped) else 0.0
-    return settings.screening is not None and share > _FEW
+    if settings.screening is None or not problem.pieces:
+        return False
+    return bool(len(decisions.dropped)) and float(decisions.undecided.mean()) > _FEW
 
 
 def thorough_region(problem: Problem, at: Evaluation, settings: Settings) -> TestSet:

@@ -33,11 +33,12 @@ _WIDE, _WIDE_ALONE, _LONG_PATH = 1500, 500, 4
 
 def best_solver(problem: Problem, n_levels: int = 1) -> PathSolver:
     """The solver for a problem, by its loss, its penalty, its shape and the length of its path."""
+    smooth, penalty = math.isfinite(problem.loss.smoothness), problem.penalty
     if prefers_dual_descent(problem, n_levels):
         from safesift.solvers.dual_descent import dual_descent
+        from safesift.solvers.relay import relay
 
-        return dual_descent
-    smooth, penalty = math.isfinite(problem.loss.smoothness), problem.penalty
+        return relay if smooth and problem.design.n_columns <= LARGEST else dual_descent
     if smooth and isinstance(penalty, L1 | ElasticNet) and penalty.sparse_threshold(1.0) > 0:
         from safesift.solvers.sparse_newton import sparse_newton
 
@@ -56,7 +57,7 @@ def best_solver(problem: Problem, n_levels: int = 1) -> PathSolver:
 
 
 def prefers_dual_descent(problem: Problem, n_levels: int = 1) -> bool:
-    """Whether dual coordinate descent is the solver for a problem.
+    """Whether dual coordinate descent is the solver to begin with for a problem.
 
     It needs an l2 penalty and a loss with closed-form dual steps. Losses with kinks have no better
     solver; with smooth ones it beats Newton's method on the Gram matrix where there are many

@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
 # what Newton's method costs: about so many steps, and so many products of a matrix product in the
 # time of visiting an entry; beyond so many columns it always costs too much
-_NEWTON_STEPS, _PRODUCTS_PER_ENTRY, _LARGEST_GRAM = 50, 10, 1000
+_NEWTON_STEPS, PRODUCTS_PER_ENTRY, _LARGEST_GRAM = 50, 10, 1000
 
 
 def row_norms_sq(design: Design) -> Array:
@@ -51,7 +51,7 @@ class Loop:
         self._kernel = dual
         self._form = dual_form(problem.loss, problem.y)
         self._matrix = _arrays(problem.design)
-        self._row_length = _mean_length(problem.design)
+        self._row_length = mean_row_length(problem.design)
         self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))
         self._entries_visited, self._patience = 0.0, 1.0
         self._norms_sq = norms_sq
@@ -165,7 +165,7 @@ class Loop:
         """
         problem, p = self._problem, self._problem.design.n_columns
         cost = _NEWTON_STEPS * p * (p * p / 3 + self._n_active * self._row_length)
-        costly = self._entries_visited < self._patience * cost / _PRODUCTS_PER_ENTRY
+        costly = self._entries_visited < self._patience * cost / PRODUCTS_PER_ENTRY
         if p > _LARGEST_GRAM or costly or not 0 < self._worst < math.inf:
             return
         self._entries_visited = 0.0
@@ -224,7 +224,7 @@ def _arrays(design: Design) -> tuple[Any, ...]:
     return (design.data,)
 
 
-def _mean_length(design: Design) -> float:
+def mean_row_length(design: Design) -> float:
     """How many entries a row has."""
     n_entries = design.data.nnz if isinstance(design, SparseDesign) else design.data.size
     return max(n_entries / max(design.n_samples, 1), 1.0)

@@ -116,7 +116,7 @@ class _Run(NewtonRun):
 
     def conclude(self) -> Decisions:
         """What became of every row, at the solution."""
-        if self._decides and worth_more(self._decisions, self._settings):
+        if self._decides and worth_more(self.problem, self._decisions, self._settings):
             self.history.pop()
             self._decide_by(thorough_region(self.problem, self.at, self._settings))
         return self._decisions

@@ -189,7 +189,8 @@ class NewtonRun:
             self._measure(first)
         steps, stuck = Steps(problem), False
         # steps converge quadratically: one more makes the solution exact, and its rows decided
-        while self.gap > _POLISH * self.target and self._n_iter < self.max_iter:
+        enough = (_POLISH if problem.pieces else 1.0) * self.target
+        while self.gap > enough and self._n_iter < self.max_iter:
             gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
             before, gap = self.at, self.gap
             rows = None if stuck else self._doubt.rows(problem, before, movement)

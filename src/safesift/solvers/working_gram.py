@@ -87,7 +87,7 @@ class WorkingGram(WeightedGram):
         """Σ weights_i a_ij a_iᵀ for the given columns j."""
         used, p = self.weights != 0, self.design.n_features
         weights, out = self.weights[used], np.zeros((len(new), self.design.n_columns))
-        for rows, block in self.design.only(used)._read():
+        for rows, block in self.design.only(used).read(self.design.gram_rows):
             part = _scaled(block[:, new], weights[rows])
             out[:, :p] += _dense(part.T @ block)
             if self.design.intercept:

@@ -1,0 +1,94 @@
+"""Epochs that are not enough, and the Newton method that takes over."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from safesift import safe_path
+from safesift.problem import Problem
+from safesift.solvers import relay as module
+from safesift.solvers.choice import best_solver
+from safesift.solvers.dual_descent import dual_descent
+from safesift.solvers.records import Settings
+from safesift.solvers.relay import epochs_of_a_gram, relay
+from safesift.validation import make_problem
+from tests.laws.reference import optimum
+
+
+def problem_of(n=120, p=30, alpha=1e-6, **more) -> Problem:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) @ np.diag(np.geomspace(1, 0.02, p))
+    y = np.sign(X @ rng.normal(size=p) + 0.05 * rng.normal(size=n))
+    return make_problem(
+        X, y, loss=more.pop("loss", "squared_hinge"), penalty="l2", alpha=alpha, **more
+    ).problem
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Epochs get next to no time, as if Gram matrices were cheap."""
+    monkeypatch.setattr(module, "epochs_of_a_gram", lambda problem: 3)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_one_that_takes_over_ends_at_the_optimum(impatient, intercept):
+    problem = problem_of(fit_intercept=intercept)
+    ((short,),) = dual_descent([[problem]], Settings(1e-9, max_iter=3))
+    assert not short.solution.converged
+    ((fit,),) = relay([[problem]], Settings(1e-9))
+    assert fit.solution.converged
+    assert fit.solution.at.value - optimum(problem).value <= fit.solution.gap + 1e-12
+    # what was done before it took over is counted
+    assert fit.solution.n_iter > short.solution.n_iter == 3
+    assert fit.history[-1].passes > fit.history[0].passes > 3
+    seconds = [check.seconds for check in fit.history]
+    assert seconds == sorted(seconds)
+
+
+def test_it_goes_on_alone(impatient):
+    """From the level where epochs are not enough on, several problems at a time."""
+    problem = problem_of()
+    others = problem_of(n=120, loss="squared_hinge", sample_weight=np.linspace(0.1, 1, 120))
+    others = replace(others, design=problem.design)
+    alphas = [1.0, 1e-5, 1e-6, 1e-7]
+    levels = [[one.at_level(alpha) for one in (problem, others)] for alpha in alphas]
+    path = list(relay(levels, Settings(1e-8)))
+    assert [len(fits) for fits in path] == [2] * 4
+    for level, fits in zip(levels, path, strict=True):
+        for expected, fit in zip(level, fits, strict=True):
+            assert fit.problem is expected
+            assert fit.solution.converged
+            assert fit.solution.at.value - optimum(expected).value <= fit.solution.gap + 1e-12
+    # no epochs at the last levels: Newton steps are few
+    assert all(fit.solution.n_iter <= 25 for fit in path[-1])
+
+
+def test_steps_are_at_most_those_allowed(impatient):
+    for most in (1, 2, 5):
+        ((fit,),) = relay([[problem_of()]], Settings(1e-12, max_iter=most))
+        assert fit.solution.n_iter == most
+        assert not fit.solution.converged
+
+
+def test_epochs_get_the_time_of_a_gram_matrix():
+    """More columns make the matrix dearer."""
+    few, many = (epochs_of_a_gram(problem_of(n=300, p=p)) for p in (20, 200))
+    assert 1 <= few < many
+
+
+def test_wide_smooth_problems_are_relayed():
+    assert best_solver(problem_of(n=20, p=2000), n_levels=10) is relay
+    assert best_solver(problem_of(n=20, p=2000, loss="hinge")) is dual_descent
+    assert best_solver(problem_of(n=20, p=6000), n_levels=10) is dual_descent
+
+
+def test_a_path_of_small_alphas_converges():
+    """Where a thousand epochs would not do."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 1600)) / 40 + 2.0 * rng.normal(size=(400, 1))
+    y = np.sign(rng.normal(size=400))
+    path = safe_path(X, y, alphas=[1e-3, 1e-6, 1e-9], tol=1e-7, fit_intercept=False)
+    assert (path.relative_gaps <= 1e-7).all()
