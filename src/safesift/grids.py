@@ -126,7 +126,7 @@ def check_levels(alphas: Any, problem: Problem) -> Array:
         levels = np.empty(0)
     if np.ndim(alphas) != 1 or not levels.size or not np.isfinite(levels).all() or levels[0] <= 0:
         raise ValueError(
-            f"alphas must be a number of alphas or a list of positive ones, got {alphas!r}."
+            f"alphas must be a list of positive numbers, got {alphas!r}: list some, as [1.0, 0.1]."
         )
     return levels if problem.penalty.is_constraint else levels[::-1]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,19 +9,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.certified_path import CertifiedPath, Facts, stacked, warn_of_misses
 from safesift.design.factory import check_finite
 from safesift.grids import along, check_levels
 from safesift.losses import Loss
 from safesift.rkhs.factory import KernelChoice, on_kernel
 from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers.records import Settings
 from safesift.validation import check_count, check_positive, make_problem
 
 Array = NDArray[np.float64]
 
+_KERNEL_FACTS: Facts = {
+    "dual_coefs": lambda fit: fit.coef,
+    "values": lambda fit: fit.solution.at.value,
+    "kept": lambda fit: fit.kept,
+}
 
-@dataclass(frozen=True, eq=False)
-class KernelPathResult:
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelPathResult(CertifiedPath):
     """One certified kernel machine per alpha, in the order in which they were found.
 
     Attributes
@@ -49,20 +55,10 @@ class KernelPathResult:
         The two labels that stand for -1 and 1.
     """
 
-    alphas: Array
     dual_coefs: Array
-    intercepts: Array
     values: Array
-    dual_gaps: Array
-    relative_gaps: Array
     kept: NDArray[np.bool_]
-    n_kept: NDArray[np.int64]
-    n_undecided: NDArray[np.int64]
-    n_iter: NDArray[np.int64]
-    passes: Array
-    seconds: Array
     gamma: float | None
-    classes: NDArray | None = None
 
 
 def safe_kernel_path(
@@ -147,44 +143,10 @@ def safe_kernel_path(
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
     fits = kernel_path([[at] for at in along(problem, levels)], settings)
-    points = [_facts(fit) for (fit,) in fits]
-    columns = {name: np.array([point[name] for point in points]) for name in points[0]}
-    _warn(columns["relative_gaps"], columns["n_iter"], settings)
-    return KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
-
-
-def _facts(fit: Fit) -> dict[str, Any]:
-    """What is kept of one alpha."""
-    last, solution = fit.history[-1], fit.solution
-    return {
-        "dual_coefs": fit.coef,
-        "intercepts": fit.intercept,
-        "values": solution.at.value,
-        "dual_gaps": solution.gap,
-        "relative_gaps": solution.relative_gap,
-        "kept": fit.kept,
-        "n_kept": last.n_kept,
-        "n_undecided": last.n_undecided,
-        "n_iter": solution.n_iter,
-        "passes": last.passes,
-        "seconds": last.seconds,
-    }
-
-
-def _warn(relative_gaps: Array, n_iter: Array, settings: Settings) -> None:
-    missed = relative_gaps > settings.tol
-    if not missed.any():
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    worst = int(np.argmax(relative_gaps))
-    warnings.warn(
-        f"safe_kernel_path did not converge for {int(missed.sum())} of {len(missed)} alphas: the "
-        f"relative duality gap is {relative_gaps[worst]:.2g} after {n_iter[worst]} rounds, above "
-        f"tol={settings.tol:g}; increase max_iter, or accept a larger tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS)
+    path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
+    warn_of_misses(path, settings, "safe_kernel_path")
+    return path
 
 
 def kernel_rows(K: Any, *, tol: float = 1e-12) -> Array:

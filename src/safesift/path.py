@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.certified_path import CertifiedPath, stacked, warn_of_misses
 from safesift.design.factory import check_finite
 from safesift.grids import along, alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.solvers.path import solve_path
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers.records import Settings
 from safesift.validation import (
     check_count,
     check_penalty,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class PathResult:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PathResult(CertifiedPath):
     """One certified model per alpha, in the order in which they were found.
 
     Attributes
@@ -53,17 +53,7 @@ class PathResult:
         The two labels that stand for -1 and 1.
     """
 
-    alphas: Array
     coefs: Array
-    intercepts: Array
-    dual_gaps: Array
-    relative_gaps: Array
-    n_kept: NDArray[np.int64]
-    n_undecided: NDArray[np.int64]
-    n_iter: NDArray[np.int64]
-    passes: Array
-    seconds: Array
-    classes: NDArray | None = None
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the coefficients and the share of kept samples against alpha.
@@ -80,29 +70,6 @@ class PathResult:
         from safesift.plotting import plot_path
 
         return plot_path(self, axes)
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """What is kept of one level."""
-
-    coefs: Array
-    intercepts: float
-    dual_gaps: float
-    relative_gaps: float
-    n_kept: int
-    n_undecided: int
-    n_iter: int
-    passes: float
-    seconds: float
-
-    @classmethod
-    def of(cls, fit: Fit) -> _Point:
-        last, solution = fit.history[-1], fit.solution
-        return cls(
-            fit.coef, fit.intercept, solution.gap, solution.relative_gap, last.n_kept,
-            last.n_undecided, solution.n_iter, last.passes, last.seconds,
-        )  # fmt: skip
 
 
 def safe_path(
@@ -190,24 +157,8 @@ def safe_path(
         settings.screening.validate(problem)
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
-    path = solve_path([[at] for at in along(problem, levels)], settings)
-    points = [_Point.of(fit) for (fit,) in path]
-    columns = {name: np.array([getattr(p, name) for p in points]) for name in vars(points[0])}
-    _warn(columns["relative_gaps"], columns["n_iter"], settings)
-    return PathResult(alphas=levels, classes=inputs.classes, **columns)
-
-
-def _warn(relative_gaps: Array, n_iter: Array, settings: Settings) -> None:
-    missed = relative_gaps > settings.tol
-    if not missed.any():
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    worst = int(np.argmax(relative_gaps))
-    warnings.warn(
-        f"safe_path did not converge for {int(missed.sum())} of {len(missed)} alphas: the relative "
-        f"duality gap is {relative_gaps[worst]:.2g} after {n_iter[worst]} steps, above "
-        f"tol={settings.tol:g}; increase max_iter, scale the features, or accept a larger tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+    fits = solve_path([[at] for at in along(problem, levels)], settings)
+    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef})
+    path = PathResult(alphas=levels, classes=inputs.classes, **columns)
+    warn_of_misses(path, settings, "safe_path")
+    return path
