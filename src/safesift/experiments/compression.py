@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safesift.experiments.drawing import BLUE, GREEN, GREY, ORANGE, axes_in_a_row
 from safesift.experiments.samples import Samples, Split
-from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
+from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
 from safesift.experiments.tables import label, origin, repeats_of, spread, table
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ fraction of them is deleted. *Screening* deletes those with the lowest scores of
 first, *margin* those that an early approximation of the solution fits best, *random* any of them:
 these are the paper's. *Hybrid* is our method, which gives the samples that it keeps weights, so
 that they stand for the others."""
+
+Array = NDArray[np.float64]
 
 _LOOKS = {
     "screening": (ORANGE, "screening"),
@@ -95,8 +98,12 @@ class Compression(Protocol):
         if "data" in records[0].cell:
             parts.append(origin(records))
         for title, repeats in _panels(records).items():
-            parts += [f"**{title}**", _table(repeats), _finding(repeats)]
+            parts += [f"**{title}**", _table(repeats)]
         return "\n\n".join(parts)
+
+    def findings(self, records: Sequence[Record]) -> list[Finding]:
+        panels = _panels(records).items()
+        return [finding for title, repeats in panels for finding in _findings(title, repeats)]
 
     def figure(self, experiment: Experiment, records: Sequence[Record]) -> Figure:
         panels = _panels(records)
@@ -130,21 +137,38 @@ def _table(repeats: Sequence[Record]) -> str:
     return f"{found[0]['metric']}; with all samples {everything}\n\n{table(header, rows)}"
 
 
-def _finding(repeats: Sequence[Record]) -> str:
-    """Whether screening beats random deletion below 80 %, in words."""
+def _findings(title: str, repeats: Sequence[Record]) -> list[Finding]:
+    """Where screening beats random deletion, and where it does not."""
     found = [record.result for record in repeats]
     fractions = np.array(found[0]["fractions"])
-    inside = (fractions > 0) & (fractions < _PAPER_CLAIMS_UP_TO)
     ahead = np.array(
         [np.subtract(one["scores"]["screening"], one["scores"]["random"]) for one in found]
-    )[:, inside]
+    )
+    below = (fractions > 0) & (fractions < _PAPER_CLAIMS_UP_TO)
+    findings = [_compared(f"Screening beats random deletion below 80 % ({title})", ahead[:, below])]
+    beyond = fractions > _PAPER_CLAIMS_UP_TO
+    if beyond.any():
+        claim = f"Random deletion tends to do better beyond 80 % ({title})"
+        findings.append(_compared(claim, -ahead[:, beyond]))
+    return findings
+
+
+def _compared(claim: str, ahead: Array) -> Finding:
+    """A row of `ahead` for each repeat, a column for each fraction."""
+    mean = ahead.mean(axis=0)
     error = ahead.std(axis=0) / np.sqrt(max(len(ahead) - 1, 1))
-    better = int((ahead.mean(axis=0) >= 0).sum())
-    worse = int((ahead.mean(axis=0) < -2.0 * error).sum())
-    verdict = "confirmed" if better == inside.sum() else "refuted" if worse else "not refuted"
-    return (
-        f"*Screening beats random deletion below 80 %*: {verdict}; of {inside.sum()} fractions it "
-        f"is ahead at {better}, and behind by more than two standard errors at {worse}."
+    better, worse = int((mean >= 0).sum()), int((mean < -2.0 * error).sum())
+    if better == len(mean):
+        verdict = "confirmed"
+    elif worse:
+        verdict = "in part" if better else "refuted"
+    else:
+        verdict = "not refuted"
+    return Finding(
+        claim,
+        verdict,
+        f"ahead at {better} of {len(mean)} fractions, behind by more than two standard errors at "
+        f"{worse}",
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from safesift.experiments.drawing import BLUE, GREEN, INK, ORANGE, axes_in_a_row
 from safesift.experiments.liblinear import NewtonRun, alpha_of
 from safesift.experiments.samples import Samples
-from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
+from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
 from safesift.experiments.tables import origin, spread, table
 from safesift.experiments.task import Task
 from safesift.regions import Curvature, Ellipsoid, GapBall
@@ -25,6 +25,8 @@ LIBLINEAR: test accuracy of the iterate, and percent of the training samples tha
 screen. The ellipsoid makes one step on all rows."""
 
 _REGIONS = {"gap_ball": GapBall(), "ellipsoid": Ellipsoid(n_steps=1), "curvature": Curvature()}
+# percent of the samples from which a region screens, and how far a good iterate is from the best
+_STARTED, _GOOD = 1.0, 0.002
 _LOOKS = {
     "gap_ball": (ORANGE, "gap ball"),
     "ellipsoid": (GREEN, "ellipsoid, one step"),
@@ -75,6 +77,15 @@ class Tradeoff(Protocol):
         limit = f"At the optimum {spread(one['limit'] for one in found)} % are without influence."
         note = _NOTE.format(lmbda=records[0].cell["lambda"])
         return "\n\n".join([note, origin(records), table(header, rows), limit])
+
+    def findings(self, records: Sequence[Record]) -> list[Finding]:
+        cases = []
+        for found in (record.result for record in records):
+            for region in ("gap_ball", "ellipsoid"):
+                starts = np.flatnonzero(np.array(found["screened"][region]) > _STARTED)
+                good = max(found["accuracy"]) - _GOOD
+                cases.append(bool(starts.size) and found["accuracy"][starts[0]] >= good)
+        return [Finding.of_cases("Screening starts after the iterate predicts well", cases)]
 
     def figure(self, experiment: Experiment, records: Sequence[Record]) -> Figure:
         figure, (axes,) = axes_in_a_row(1)

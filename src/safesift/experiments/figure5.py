@@ -10,7 +10,7 @@ import numpy as np
 
 from safesift.experiments.drawing import BLUE, INK, ORANGE, axes_in_a_row
 from safesift.experiments.samples import Samples
-from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
+from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
 from safesift.experiments.tables import origin, spread, table
 from safesift.path import PathResult, safe_path
 
@@ -76,6 +76,23 @@ class Paths(Protocol):
         header = ["screening", "epochs, whole path", "seconds, whole path", "best accuracy, %"]
         note = _NOTE.format(first=self.first, last=self.last, tol=self.tol)
         return "\n\n".join([note, origin(records), table(header, rows)])
+
+    def findings(self, records: Sequence[Record]) -> list[Finding]:
+        costs = {
+            (record.cell["screening"], record.cell["seed"]): sum(record.result["passes"])
+            for record in records
+        }
+        findings = []
+        for way in ("gap_ball", "auto"):
+            cases = [
+                costs[way, seed] < passes
+                for (other, seed), passes in costs.items()
+                if other == "none" and (way, seed) in costs
+            ]
+            if cases:
+                claim = f"Screening saves epochs along a path ({_LOOKS[way][1]})"
+                findings.append(Finding.of_cases(claim, cases))
+        return findings
 
     def figure(self, experiment: Experiment, records: Sequence[Record]) -> Figure:
         figure, both = axes_in_a_row(2)

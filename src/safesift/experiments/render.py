@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from safesift.experiments.runner import Plan
-from safesift.experiments.spec import Experiment, Record
+from safesift.experiments.spec import Experiment, Finding, Record
+from safesift.experiments.tables import table
 
 INTRODUCTION = """\
 Every table and figure of *Screening Data Points in Empirical Risk Minimization via Ellipsoidal
@@ -31,6 +32,7 @@ def section(experiment: Experiment, plan: Plan, page: Path) -> str:
     if not records:
         return "\n\n".join([*parts, "Not run yet."])
     parts.append(plan.protocol(experiment).markdown(experiment, records))
+    parts += [str(finding) for finding in _findings_of(experiment, plan)]
     picture = _picture(experiment, records, plan)
     if picture is not None:
         where = Path(os.path.relpath(picture, page.parent)).as_posix()
@@ -47,8 +49,37 @@ def write_page(experiments: Iterable[Experiment], plan: Plan, page: Path) -> Non
     """Write the sections of some experiments to one page."""
     head = "# The paper, reproduced" + (" (quick version)" if plan.quick else "")
     page.parent.mkdir(parents=True, exist_ok=True)
+    experiments = list(experiments)
     sections = [section(experiment, plan, page) for experiment in experiments]
-    page.write_text("\n\n".join([head, INTRODUCTION, *sections]) + "\n", encoding="utf-8")
+    parts = [head, INTRODUCTION, *_total(experiments, plan), *_findings(experiments, plan)]
+    page.write_text("\n\n".join([*parts, *sections]) + "\n", encoding="utf-8")
+
+
+def _total(experiments: list[Experiment], plan: Plan) -> list[str]:
+    """What all cells took."""
+    records = [record for experiment in experiments for record in plan.finished(experiment)]
+    n_cells = sum(len(plan.cells(experiment)) for experiment in experiments)
+    if not records:
+        return []
+    hours = sum(record.about["seconds"] for record in records) / 3600
+    return [f"Of {n_cells} cells {len(records)} are finished; together they took {hours:.1f} h."]
+
+
+def _findings(experiments: list[Experiment], plan: Plan) -> list[str]:
+    """What the paper finds and what became of it, in one table."""
+    rows = [
+        [finding.claim, experiment.title.partition(":")[0], finding.verdict, finding.evidence]
+        for experiment in experiments
+        for finding in _findings_of(experiment, plan)
+    ]
+    if not rows:
+        return []
+    return ["## The paper's findings", table(["finding", "where", "verdict", "evidence"], rows)]
+
+
+def _findings_of(experiment: Experiment, plan: Plan) -> list[Finding]:
+    records = plan.finished(experiment)
+    return plan.protocol(experiment).findings(records) if records else []
 
 
 def _picture(experiment: Experiment, records: list[Record], plan: Plan) -> Path | None:

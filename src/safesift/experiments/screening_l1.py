@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from safesift.experiments.samples import Samples
-from safesift.experiments.spec import Cell, Experiment, Protocol, Record, Result
+from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
 from safesift.experiments.stochastic import epochs_of_saga
 from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
 from safesift.experiments.task import Task, screened_text
@@ -29,6 +29,9 @@ if it is below the radius. A region that is proved to be wrong is *refused*; "wr
 that were dropped and that the optimum needs. *Curvature* is our region around the same iterate,
 and *own* the same around where our own solver ends, after so many passes: certified, with nothing
 guessed. *Limit* is the share that the optimum itself leaves without influence."""
+
+# percentages that are this close are printed as the same
+_ROUNDED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,25 @@ class L1Screening(Protocol):
             for epochs in repeats[0].result["after"]
         ]
         note = _NOTE.format(steps=self.n_steps)
-        return "\n\n".join([note, origin(records), table(header, rows), *_findings(records)])
+        return "\n\n".join([note, origin(records), table(header, rows)])
+
+    def findings(self, records: Sequence[Record]) -> list[Finding]:
+        """Of the paper's region, which rises with the epochs, and of ours, which is certified."""
+        rises, falls = [], []
+        by_lambda: dict[tuple, dict[float, float]] = {}
+        for record in records:
+            shares = [one["guessed"]["screened"] or 0.0 for one in record.result["after"].values()]
+            rises.append(all(a <= b + _ROUNDED for a, b in pairwise(shares)))
+            place = (record.cell["data"], record.cell["seed"])
+            lambdas = by_lambda.setdefault(place, {})
+            lambdas[record.cell["lambda"]] = record.result["own"]["screened"]
+        for lambdas in by_lambda.values():
+            own = [lambdas[lmbda] for lmbda in sorted(lambdas)]
+            falls += [a >= b - _ROUNDED for a, b in pairwise(own)]
+        return [
+            Finding.of_cases("l1 screening rises with the epochs (guessed radius)", rises),
+            Finding.of_cases("l1 screening falls with λ (certified)", falls),
+        ]
 
 
 def _row(experiment: Experiment, repeats: Sequence[Record], epochs: str) -> list[str]:
@@ -112,26 +133,3 @@ def _own(repeats: Sequence[Record]) -> str:
     found = [record.result["own"] for record in repeats]
     passes = spread((one["passes"] for one in found), digits=0)
     return f"{screened_text(found)} after {passes}"
-
-
-def _findings(records: Sequence[Record]) -> list[str]:
-    """What the paper finds, of its own region and of ours, confirmed or refuted."""
-    rises, falls = [], []
-    by_lambda: dict[tuple, dict[float, float]] = {}
-    for record in records:
-        shares = [one["guessed"]["screened"] or 0.0 for one in record.result["after"].values()]
-        rises.append(all(a <= b + 0.05 for a, b in pairwise(shares)))
-        place = (record.cell["data"], record.cell["seed"])
-        by_lambda.setdefault(place, {})[record.cell["lambda"]] = record.result["own"]["screened"]
-    for lambdas in by_lambda.values():
-        own = [lambdas[lmbda] for lmbda in sorted(lambdas)]
-        falls += [a >= b - 0.05 for a, b in pairwise(own)]
-    return [
-        _verdict("Screening rises with the epochs (guessed)", rises),
-        _verdict("Screening falls with λ (own)", falls),
-    ]
-
-
-def _verdict(sentence: str, cases: list[bool]) -> str:
-    verdict = "confirmed" if all(cases) else "refuted"
-    return f"*{sentence}*: {verdict}, in {sum(cases)} of {len(cases)} cases."

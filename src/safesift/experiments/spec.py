@@ -47,6 +47,31 @@ class Record:
     about: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Finding:
+    """A sentence of the paper, and what the results say about it.
+
+    Attributes
+    ----------
+    claim : str
+    verdict : {"confirmed", "not refuted", "in part", "refuted"}
+    evidence : str
+    """
+
+    claim: str
+    verdict: str
+    evidence: str
+
+    @classmethod
+    def of_cases(cls, claim: str, cases: Sequence[bool]) -> Finding:
+        """Confirmed if it holds in every case, refuted if in none."""
+        verdict = "confirmed" if all(cases) else "in part" if any(cases) else "refuted"
+        return cls(claim, verdict, f"it holds in {sum(cases)} of {len(cases)} cases")
+
+    def __str__(self) -> str:
+        return f"*{self.claim}*: {self.verdict}; {self.evidence}."
+
+
 class Protocol(ABC):
     """How a cell is run, and how the results of all cells are shown."""
 
@@ -57,6 +82,10 @@ class Protocol(ABC):
     @abstractmethod
     def markdown(self, experiment: Experiment, records: Sequence[Record]) -> str:
         """A table beside the paper's numbers, and what is to be said about it."""
+
+    def findings(self, records: Sequence[Record]) -> list[Finding]:
+        """What the paper finds, confirmed or refuted by the results."""
+        return []
 
     def figure(self, experiment: Experiment, records: Sequence[Record]) -> Figure | None:
         """A picture, for what the paper shows as one."""
