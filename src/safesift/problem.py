@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
+from safesift.constant import best_constant
 from safesift.design.base import Design
 from safesift.duality import Dual, DualPoint, Ray
+from safesift.evaluation import Evaluation, Quadratic, Rounding
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.numerics import (
     EPS,
     UNDERFLOW,
     exact_sum,
-    norm,
     prediction_error,
     sum_over_blocks,
     target_size,
@@ -43,81 +43,9 @@ from safesift.penalties import Penalty
 if TYPE_CHECKING:
     from safesift.screening import Decisions
 
+__all__ = ["Evaluation", "Problem", "Quadratic", "Rounding", "evaluate_together"]
+
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Quadratic:
-    """½xᵀQx + qᵀx + r: what decided samples leave behind. `Q` is None where nothing is quadratic.
-
-    With an intercept its coordinate is the last one.
-    """
-
-    q: Array
-    r: float
-    Q: Array | None = None
-
-    def product(self, point: Array) -> Array:
-        """Q @ point."""
-        return np.zeros_like(point) if self.Q is None else self.Q @ point
-
-    def value(self, point: Array) -> float:
-        """½xᵀQx + qᵀx + r."""
-        return 0.5 * float(point @ self.product(point)) + float(self.q @ point) + self.r
-
-    def size(self, length: float) -> float:
-        """A bound on ‖Qx + q‖ for ‖x‖ ≤ length, to which rounding errors are relative."""
-        matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))
-        return matrix * length + norm(self.q)
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """One pass over the data at one point: value, slopes ν and subgradient of the objective.
-
-    Attributes
-    ----------
-    point : array
-        Coefficients, then the intercept if there is one.
-    pred, nu : arrays of shape (n_samples,)
-        Predictions, and the slopes of the loss at them.
-    loss_gradient : array
-        (1/W) Aᵀ(s∘ν), without penalty and folded part.
-    subgradient : array
-        The subgradient of P of least norm that belongs to these slopes.
-    subgradient_slack : float
-        P(point) + subgradientᵀ(u − point) ≤ P(u) + slack for all u, rounding aside.
-    value : float
-        P(point).
-    """
-
-    point: Array
-    pred: Array
-    nu: Array
-    loss_gradient: Array
-    subgradient: Array
-    subgradient_slack: float
-    value: float
-
-
-@dataclass(frozen=True)
-class Rounding:
-    """Bounds on what floating-point arithmetic did to an `Evaluation`.
-
-    Attributes
-    ----------
-    value : float
-        |computed P − exact P|.
-    gradient : float
-        ‖computed subgradient − exact one‖₂.
-    cut : float
-        The computed subgradient g satisfies gᵀ(x* − point) ≤ cut + gradient·‖x* − point‖ for
-        every optimum. 0 for smooth losses; a loss with kinks may be on the wrong side of one.
-    """
-
-    value: float
-    gradient: float
-    cut: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,59 +306,7 @@ class Problem:
 
     @cached_property
     def _best_constant(self) -> tuple[float, float]:
-        """The constant, and P there."""
-        if not self.fit_intercept:
-            return 0.0, self._constant_objective(0.0)
-        low, span = self._constant_range
-        candidates = []
-        # the search knows an offset to eight digits: the second one is of a smaller offset
-        for _ in range(2):
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = minimize_scalar(
-                    self._constant_objective,
-                    bounds=(0.0, span),
-                    args=(low,),
-                    method="bounded",
-                    options={"xatol": 1e-10 * span},
-                )
-                for offset in (0.0, float(found.x), span):
-                    value = self._constant_objective(offset, low)
-                    candidates.append((value, low + offset))
-            low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
-        value, constant = min(candidates)
-        return constant, value
-
-    @property
-    def _constant_range(self) -> tuple[float, float]:
-        """Where the best constant lies: its lower end, and its length (not 0).
-
-        Labels have their best log-odds within ±64, targets their best constant among themselves,
-        intervals among their finite ends.
-        """
-        if self.loss.task == "classification" or not (self.shares > 0).any():
-            return -64.0, 128.0
-        counted = self.loss.anchors(self.y)[:, self.shares > 0]
-        return float(counted.min()), float(np.ptp(counted)) or 1.0
-
-    @cached_property
-    def _distinct_targets(self) -> tuple[Array, Array]:
-        """Targets and their shares, with equal labels put together."""
-        if self.loss.task != "classification":
-            return self.y, self.shares
-        positive = float(self.shares[self.y > 0].sum())
-        return np.array([-1.0, 1.0]), np.array([float(self.shares.sum()) - positive, positive])
-
-    def _constant_objective(self, offset: float, origin: float = 0.0) -> float:
-        """P of the constant origin + offset; targets are measured from the origin, exactly."""
-        y, shares = self._distinct_targets
-        if self.loss.task != "classification":
-            y, pred = y - origin, offset
-        else:
-            pred = origin + offset
-        value = total(shares, self.loss.value(np.full(len(y), pred), y))
-        if self.folded is not None:
-            value += self.folded.value(self.join(np.zeros(self.design.n_features), origin + offset))
-        return value
+        return best_constant(self)
 
     # --- reduction --------------------------------------------------------------------------
 

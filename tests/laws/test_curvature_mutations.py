@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from safesift import penalties, regions
+from safesift import regions
 from safesift.losses import Loss
+from safesift.penalties import norms
 from safesift.problem import Problem
 from safesift.regions import center, curvature, features, nystrom, self_consistent
 from safesift.regions.curvature_models import ExactModel
@@ -141,11 +142,11 @@ def test_n_in_place_of_total_weight(monkeypatch):
 
 def test_penalty_curved_too_much(monkeypatch):
     """The l1 norm curves at its kink, the less the farther the optimum may be."""
-    right = penalties._l1_secant_floor
+    right = norms.l1_secant_floor
     check_mutation(
         settings(300, penalties=("l1",)),
         lambda: monkeypatch.setattr(
-            penalties, "_l1_secant_floor",
+            norms, "l1_secant_floor",
             lambda coef, pull, reach, weight: right(coef, 0.0 * pull, 1e-6 * reach, weight),
         ),
         region=regions.Curvature(),
@@ -157,7 +158,7 @@ def test_signs_taken_for_granted(monkeypatch):
     check_mutation(
         settings(300, penalties=("l1", "elastic_net")),
         lambda: monkeypatch.setattr(
-            penalties, "_l1_secant_ceiling", lambda coef, lower, upper: np.zeros_like(coef)
+            norms, "l1_secant_ceiling", lambda coef, lower, upper: np.zeros_like(coef)
         ),
         region=regions.Curvature(),
     )
