@@ -9,6 +9,9 @@ from scipy import sparse
 
 from safesift.problem import Problem
 from safesift.regions import REGIONS
+from safesift.solvers import newton_cg as module
+from safesift.solvers.choice import best_solver
+from safesift.solvers.gram_path import newton_path
 from safesift.solvers.newton import newton
 from safesift.solvers.newton_cg import conjugate_gradients, newton_cg
 from safesift.solvers.records import Fit, Settings
@@ -89,9 +92,66 @@ def test_conjugate_gradients_stop_where_asked():
     rng = np.random.default_rng(0)
     A = rng.normal(size=(40, 20))
     H, right = A.T @ A + np.eye(20), rng.normal(size=20)
-    rough = conjugate_gradients(H.dot, right, np.diag(H), enough=0.5 * float(right @ right))
+
+    def scaled(v):
+        return v / np.diag(H)
+
+    rough = conjugate_gradients(H.dot, right, scaled, enough=0.5 * float(right @ right)).solution
     assert np.linalg.norm(H @ rough - right) <= 0.71 * np.linalg.norm(right)
-    found = conjugate_gradients(H.dot, right, np.diag(H), enough=0.0)
+    found, solved = conjugate_gradients(H.dot, right, scaled, enough=0.0)
+    assert solved
     assert np.linalg.norm(H @ found - right) <= 0.05 * np.linalg.norm(right)
-    flat = conjugate_gradients(np.zeros_like, right, np.ones(20), enough=0.0)
-    assert np.isfinite(flat).all()
+    flat, solved = conjugate_gradients(np.zeros_like, right, np.copy, enough=0.0)
+    assert np.isfinite(flat).all() and not solved
+
+
+def curved_problem(**options):
+    """Columns of very different lengths, at a small alpha: many products by the diagonal."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 120)) @ (np.eye(120) + 0.5 * rng.normal(size=(120, 120)))
+    y = np.sign(X[:, 0] + 5.0 * rng.normal(size=300))
+    options = {"loss": "logistic", "penalty": "l2", "alpha": 1e-6, **options}
+    return make_problem(X, y, **options).problem
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "safe_logistic"])
+def test_a_gram_matrix_spares_products(monkeypatch, loss, intercept):
+    problem = curved_problem(loss=loss, fit_intercept=intercept)
+    levels = [[problem.at_level(alpha)] for alpha in (1e-3, 1e-5, 1e-6)]
+    best = [newton(level[0], tol=1e-12).at.value for level in levels]
+    passes = {}
+    for patience in (10, 10**9):
+        monkeypatch.setattr(module, "passes_of_a_gram", lambda design, k=patience: k)
+        fits = [one for (one,) in newton_cg(levels, Settings(1e-8))]
+        assert all(one.solution.converged for one in fits)
+        for one, value in zip(fits, best, strict=True):
+            assert one.solution.at.value - value <= one.solution.gap + 1e-13
+        passes[patience] = sum(one.history[-1].passes for one in fits)
+    assert passes[10] < 0.5 * passes[10**9]
+
+
+def test_a_matrix_that_cannot_be_factored_is_not_used(monkeypatch):
+    monkeypatch.setattr(module, "passes_of_a_gram", lambda design: 1)
+    monkeypatch.setattr(module, "_inverse", lambda gram, ridge: None)
+    assert fit(curved_problem(alpha=1e-3), tol=1e-6).solution.converged
+
+
+def test_a_matrix_that_leads_nowhere_is_given_up(monkeypatch):
+    """One that is far from the system: as for the diagonal, but for what trying it cost."""
+    monkeypatch.setattr(module, "passes_of_a_gram", lambda design: 1)
+    broken = np.diag(np.where(np.arange(120) % 2, 1.0, -1.0))
+    monkeypatch.setattr(module, "_inverse", lambda gram, ridge: broken.dot)
+    problem = curved_problem(alpha=1e-3)
+    found = fit(problem, tol=1e-6)
+    assert found.solution.converged
+    assert found.solution.at.value - newton(problem, tol=1e-12).at.value <= found.solution.gap
+
+
+def test_losses_that_curve_go_here():
+    assert best_solver(curved_problem()) is newton_cg
+    assert best_solver(curved_problem(fit_intercept=True)) is newton_cg
+    assert best_solver(curved_problem(loss="safe_logistic")) is newton_cg
+    # with an intercept it could not tell what became of the rows
+    assert best_solver(curved_problem(loss="safe_logistic", fit_intercept=True)) is newton_path
+    assert best_solver(curved_problem(loss="squared_hinge")) is newton_path

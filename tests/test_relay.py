@@ -11,9 +11,10 @@ from safesift import safe_path
 from safesift.problem import Problem
 from safesift.solvers import relay as module
 from safesift.solvers.choice import best_solver
+from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.records import Settings
-from safesift.solvers.relay import epochs_of_a_gram, relay
+from safesift.solvers.relay import relay
 from safesift.validation import make_problem
 from tests.laws.reference import optimum
 
@@ -30,7 +31,7 @@ def problem_of(n=120, p=30, alpha=1e-6, **more) -> Problem:
 @pytest.fixture
 def impatient(monkeypatch):
     """Epochs get next to no time, as if Gram matrices were cheap."""
-    monkeypatch.setattr(module, "epochs_of_a_gram", lambda problem: 3)
+    monkeypatch.setattr(module, "passes_of_a_gram", lambda design, n_factors: 3)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -75,7 +76,7 @@ def test_steps_are_at_most_those_allowed(impatient):
 
 def test_epochs_get_the_time_of_a_gram_matrix():
     """More columns make the matrix dearer."""
-    few, many = (epochs_of_a_gram(problem_of(n=300, p=p)) for p in (20, 200))
+    few, many = (passes_of_a_gram(problem_of(n=300, p=p).design) for p in (20, 200))
     assert 1 <= few < many
 
 

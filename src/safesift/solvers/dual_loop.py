@@ -16,6 +16,7 @@ from safesift.duality import Ray
 from safesift.numerics import total
 from safesift.problem import Problem
 from safesift.screening import Decisions
+from safesift.solvers.costs import PRODUCTS_PER_ENTRY, mean_row_length
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.dual_newton import Part, proximal_points
 
@@ -23,9 +24,8 @@ Array = NDArray[np.float64]
 
 # so many entries of a matrix that reading them from somewhere else in memory costs little
 _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
-# what Newton's method costs: about so many steps, and so many products of a matrix product in the
-# time of visiting an entry; beyond so many columns it always costs too much
-_NEWTON_STEPS, PRODUCTS_PER_ENTRY, _LARGEST_GRAM = 50, 10, 1000
+# Newton's method costs about so many steps, and beyond so many columns always too much
+_NEWTON_STEPS, _LARGEST_GRAM = 50, 1000
 
 
 def row_norms_sq(design: Design) -> Array:
@@ -222,9 +222,3 @@ def _arrays(design: Design) -> tuple[Any, ...]:
         matrix = design.matrix
         return matrix.data, matrix.indices, matrix.indptr
     return (design.data,)
-
-
-def mean_row_length(design: Design) -> float:
-    """How many entries a row has."""
-    n_entries = design.data.nnz if isinstance(design, SparseDesign) else design.data.size
-    return max(n_entries / max(design.n_samples, 1), 1.0)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem import Problem
+from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.dual_descent import dual_descent
-from safesift.solvers.dual_loop import PRODUCTS_PER_ENTRY, mean_row_length
 from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Check, Fit, Settings
 
@@ -37,7 +37,8 @@ def relay(
     together at most `settings.max_iter`.
     """
     # where the steps are few, half of them are Newton's
-    affordable = max(min(settings.max_iter // 2, epochs_of_a_gram(levels[0][0])), 1)
+    epochs = passes_of_a_gram(levels[0][0].design, _FACTORS)
+    affordable = max(min(settings.max_iter // 2, epochs), 1)
     short = replace(settings, max_iter=affordable)
     for k, fits in enumerate(dual_descent(levels, short, starts)):
         ended = all(fit.solution.converged for fit in fits) or affordable == settings.max_iter
@@ -45,14 +46,6 @@ def relay(
             yield from _taken_over(levels[k:], settings, fits)
             return
         yield fits
-
-
-def epochs_of_a_gram(problem: Problem) -> int:
-    """How many epochs take the time of a Gram matrix and of what is done with it."""
-    design = problem.design
-    length, p = mean_row_length(design), design.n_columns
-    factors = _FACTORS * p**3 / 3 / max(design.n_samples * length, 1.0)
-    return max(int((length / 2 + factors) / PRODUCTS_PER_ENTRY), 1)
 
 
 def _taken_over(
