@@ -28,6 +28,8 @@ _DISCOUNT = 0.9
 _ROUNDING = 1e-12
 # features that may be left beside twice those of the solution, for an ellipsoid to be worth it
 _FEW = 20
+# features that may be left for an ellipsoid to be worth it, at all
+_MOST = 2000
 # what is added to a matrix that is singular to rounding, relative to its diagonal
 _RIDGES = (0.0, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
@@ -62,7 +64,8 @@ def decide_by_gap(
     bounds = proved.bounds
     ellipsoid = None
     missing = ~zero & ~gram.features
-    if (~zero).sum() <= _FEW + 2 * np.count_nonzero(coef) and proved.weights.any():
+    left = int((~zero).sum())
+    if left <= min(_FEW + 2 * np.count_nonzero(coef), _MOST) and proved.weights.any():
         if missing.any():
             gram.select(gram.features | missing)
         ellipsoid = _ellipsoid(problem, at, gap, gram, proved.weights, ~zero)

@@ -3,7 +3,8 @@
 Few coefficients are not zero. Steps see only the columns of a *working set* of features, and one by
 one only the rows that may change piece; all others are in a matrix of the size of that set
 (`solvers.local_model`). After every step one pass over the data measures the gap on all rows and
-all features, and tells which features and which rows were missing.
+all features, and tells which features and which rows were missing. Where the set is large and rows
+are sparse, its columns are gone through one by one instead (`solvers.column_model`).
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design import SparseDesign
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
+from safesift.solvers.column_model import ColumnModel
 from safesift.solvers.deciding import Found, decide_by_gap
 from safesift.solvers.local_model import local_model
+from safesift.solvers.newton import LARGEST
 from safesift.solvers.records import Fit, Settings
 from safesift.solvers.track import Level, Track, decided_by, follow
 from safesift.solvers.working_gram import WorkingGram
@@ -30,13 +34,15 @@ Mask = NDArray[np.bool_]
 _NEAR, _FAR = 0.9, 0.8
 # as many features may enter a working set as are not zero, or this many
 _FEW = 100
+# beyond so many features of sparse rows, a step goes from column to column
+_MANY = 600
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
 # far from the end, curvature that is off by this share serves
 _STALE = 0.1
-# the model is solved to this share of the gap aimed at
-_INNER = 1e-4
+# the model is solved to this share of the gap aimed at, or of the slopes that belong to it
+_INNER, _SLOPES = 1e-4, 0.1
 
 
 def sparse_newton(
@@ -71,16 +77,49 @@ class SparseTrack(Track):
         self._gram = WorkingGram(problem.design)
         self._columns_sq = problem.design.columns_sq(problem.shares)
         self._moved = np.zeros(problem.design.n_samples)
+        self._inside = np.zeros(problem.design.n_features, dtype=bool)
+        self._columns: ColumnModel | None = None
+        self._by_columns = self._in_vain = False
+
+    def advance(self, level: Level) -> bool:
+        if super().advance(level):
+            return True
+        if level.converged or not self._by_columns or self._inside.sum() > LARGEST:
+            return False
+        # rows that change piece may send such steps to and fro: others know of them
+        self._in_vain = True
+        return super().advance(level)
 
     def propose(self, level: Level) -> Array:
-        at = level.at
-        features, exact = self._working_set(level), self._exact_rows(level)
+        self._in_vain &= level.n_iter > 0
+        self._inside = self._working_set(level)
+        self._by_columns = not self._in_vain and self._are_many(level.problem)
+        if self._by_columns:
+            return self._step_by_columns(level)
+        return self._step_by_gram(level)
+
+    def _step_by_columns(self, level: Level) -> Array:
+        problem, at = level.problem, level.at
+        if self._columns is None:
+            self._columns = ColumnModel(problem.design)
+        # slopes that exceed alpha by a share cost about that share of the objective
+        threshold = problem.penalty.sparse_threshold(problem.alpha)
+        enough = _SLOPES * threshold * level.target / max(at.value, level.target)
+        return self._columns.minimiser(problem, at, self._inside, enough)
+
+    def _step_by_gram(self, level: Level) -> Array:
+        at, exact = level.at, self._exact_rows(level)
         # the closer to the end, the more exact the curvature
         stale = _STALE * math.sqrt(min(level.gap / level.reference, 1.0))
-        model = local_model(level.problem, at, self._gram, features, exact, stale)
+        model = local_model(level.problem, at, self._gram, self._inside, exact, stale)
         point = at.point.copy()
         point[self._gram.columns] = model.minimiser(_INNER * level.target)
         return point
+
+    def _are_many(self, problem: Problem) -> bool:
+        """Whether single columns cost less than the matrix of all."""
+        is_plain = isinstance(problem.design, SparseDesign) and problem.folded is None
+        return is_plain and int(self._inside.sum()) > _MANY
 
     def moved(self, before: Evaluation, at: Evaluation) -> None:
         self._moved = np.abs(at.pred - before.pred)
@@ -97,7 +136,7 @@ class SparseTrack(Track):
         most = max(_FEW, int(nonzero.sum()))
         if level.n_iter == 0:
             return nonzero | _steepest(slopes, ~nonzero, _NEAR * threshold, most)
-        inside = nonzero | (self._gram.features & (slopes >= _FAR * threshold))
+        inside = nonzero | (self._inside & (slopes >= _FAR * threshold))
         return inside | _steepest(slopes, ~inside, threshold, most)
 
     def _exact_rows(self, level: Level) -> Mask:

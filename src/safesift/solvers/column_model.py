@@ -1,0 +1,117 @@
+"""The quadratic model of a sparse problem in many features, minimised one coefficient at a time.
+
+    m(d) = gᵀd + ½Σ w_i (a_iᵀd)² + penalty(x + d)
+
+with g and w the gradient and the curvatures of the loss at x. A step on a coefficient reads the
+entries of its column only, where the Gram matrix of a thousand features has a million entries, and
+its factors cost a thousand times that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import SparseDesign, tally
+from safesift.problem import Evaluation, Problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# slopes are right to this share of what they were off at the start
+_ACCURACY = 1e-3
+# of epochs over all features, and of those in between that see the ones that are not zero
+_MOST_EPOCHS, _MOST_BETWEEN = 50, 50
+# how much smaller the worst slope becomes in between
+_BETWEEN = 0.1
+# what is added to the curvature of columns, relative to the largest: some have none
+_RIDGE = 1e-12
+
+
+class ColumnModel:
+    """Models of problems on one sparse design.
+
+    Parameters
+    ----------
+    design : SparseDesign
+        It is copied, by columns.
+    """
+
+    def __init__(self, design: SparseDesign) -> None:
+        self.columns: Any = design.matrix.tocsc()
+
+    def minimiser(self, problem: Problem, at: Evaluation, features: Mask, enough: float) -> Array:
+        """A point where slopes are off by no more than `enough`, or by far less than at the start.
+
+        Parameters
+        ----------
+        problem : Problem
+            With an l1 penalty or an elastic net, a smooth loss, and nothing folded away.
+        at : Evaluation
+            Where the model touches it.
+        features : mask of shape (n_features,)
+            Those that may change.
+        """
+        return _Descent(self.columns, problem, at, features).run(enough)
+
+
+class _Descent:
+    """The way to the minimiser of one model."""
+
+    def __init__(self, columns: Any, problem: Problem, at: Evaluation, features: Mask) -> None:
+        from safesift.kernels import columns as kernel
+
+        self._kernel, self._problem, self._at = kernel, problem, at
+        self._arrays = columns.data, columns.indices, columns.indptr
+        self._weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
+        self._chosen = np.flatnonzero(features)
+        self._coef, self._intercept = at.point[self._chosen], problem.split(at.point)[1]
+        self._gradient = problem.smooth_gradient(at)[self._chosen]
+        self._bends = np.empty(len(self._chosen))
+        kernel.curvatures(*self._arrays, self._chosen, self._weights, self._bends)
+        self._bends += _RIDGE * float(self._bends.max(initial=0.0)) + problem.strong_convexity
+        self._moved = np.zeros(problem.design.n_samples)
+
+    def run(self, enough: float) -> Array:
+        everything, first = np.arange(len(self._chosen)), None
+        for _ in range(_MOST_EPOCHS):
+            worst = self._epoch(everything)
+            first = worst if first is None else first
+            if worst <= max(enough, _ACCURACY * first):
+                break
+            left = np.flatnonzero(self._coef)
+            for _ in range(_MOST_BETWEEN):
+                if self._epoch(left) <= _BETWEEN * worst:
+                    break
+        coef = self._problem.split(self._at.point)[0].copy()
+        coef[self._chosen] = self._coef
+        return self._problem.join(coef, self._intercept)
+
+    def _epoch(self, which: NDArray[np.intp]) -> float:
+        """A step on some features and on the intercept; by how much the worst slope was off."""
+        problem = self._problem
+        self._count(which)
+        worst = self._kernel.lasso_epoch(
+            *self._arrays, self._chosen, which, self._weights, self._bends, self._gradient,
+            problem.penalty.sparse_threshold(problem.alpha), problem.strong_convexity, self._coef,
+            self._moved,
+        )  # fmt: skip
+        return max(worst, self._shift()) if problem.fit_intercept else worst
+
+    def _count(self, which: NDArray[np.intp]) -> None:
+        """Two products with the entries of some columns, as a number of rows."""
+        _, indices, indptr = self._arrays
+        chosen = self._chosen[which]
+        share = float((indptr[chosen + 1] - indptr[chosen]).sum()) / max(len(indices), 1)
+        tally.count(round(2.0 * share * self._problem.design.n_samples))
+
+    def _shift(self) -> float:
+        """A step on the intercept, which is not penalised."""
+        bend = float(self._weights.sum())
+        slope = float(self._at.loss_gradient[-1]) + float(self._weights @ self._moved)
+        if bend > 0:
+            self._intercept -= slope / bend
+            self._moved -= slope / bend
+        return abs(slope)
