@@ -178,12 +178,15 @@ def _draw(axes: Axes, title: str, repeats: Sequence[Record]) -> None:
     for way, (color, name) in _LOOKS.items():
         scores = np.array([one["scores"][way] for one in found], dtype=float)
         axes.errorbar(
-            fractions, scores.mean(0), scores.std(0), color=color, lw=2, capsize=3, label=name
-        )
+            fractions, scores.mean(0), scores.std(0), color=color, lw=2, capsize=3, label=name,
+            # it mostly lies on top of the screening's
+            ls="--" if way == "margin" else "-",
+        )  # fmt: skip
     # a ranking that fails where hardly anything is left must not hide the rest
     everything = np.mean([one["full"] for one in found])
     chance = np.min([one["scores"]["random"] for one in found])
-    axes.set_ylim(bottom=chance - 0.2 * (everything - chance) - 1e-3)
+    room = 0.2 * (everything - chance) + 1e-3
+    axes.set_ylim(chance - room, everything + room)
     axes.axhline(everything, color=GREY, lw=1, ls=":")
     axes.set(title=title, xlabel="fraction deleted", ylabel=found[0]["metric"])
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left")

@@ -31,4 +31,8 @@ EXPERIMENT = Experiment(
     ),
     grid={"loss": ("squared_epsilon_insensitive",), "seed": tuple(range(1, 11))},
     quick={"seed": (1, 2)},
+    remarks="""\
+As in the paper, screening does better than random deletion throughout. Our hybrid ranking falls
+behind it from 40 % on: it keeps samples that represent others in the sense of leverage, which says
+little where there are fewer samples than features.""",
 )

@@ -92,22 +92,35 @@ class L1Screening(Protocol):
         return "\n\n".join([note, origin(records), table(header, rows)])
 
     def findings(self, records: Sequence[Record]) -> list[Finding]:
-        """Of the paper's region, which rises with the epochs, and of ours, which is certified."""
-        rises, falls = [], []
-        by_lambda: dict[tuple, dict[float, float]] = {}
+        """Of the paper's region, and of ours, which is certified."""
+        rises = []
+        guessed: dict[tuple, dict[float, float]] = {}
+        own: dict[tuple, dict[float, float]] = {}
         for record in records:
-            shares = [one["guessed"]["screened"] or 0.0 for one in record.result["after"].values()]
-            rises.append(all(a <= b + _ROUNDED for a, b in pairwise(shares)))
+            lmbda, after = record.cell["lambda"], record.result["after"]
             place = (record.cell["data"], record.cell["seed"])
-            lambdas = by_lambda.setdefault(place, {})
-            lambdas[record.cell["lambda"]] = record.result["own"]["screened"]
-        for lambdas in by_lambda.values():
-            own = [lambdas[lmbda] for lmbda in sorted(lambdas)]
-            falls += [a >= b - _ROUNDED for a, b in pairwise(own)]
+            own.setdefault(place, {})[lmbda] = record.result["own"]["screened"]
+            shares = {epochs: one["guessed"]["screened"] or 0.0 for epochs, one in after.items()}
+            rises.append(_never_falls(list(shares.values())))
+            for epochs, share in shares.items():
+                guessed.setdefault((*place, epochs), {})[lmbda] = share
         return [
             Finding.of_cases("l1 screening rises with the epochs (guessed radius)", rises),
-            Finding.of_cases("l1 screening falls with λ (certified)", falls),
+            Finding.of_cases("l1 screening falls with λ (guessed radius)", _fall(guessed)),
+            Finding.of_cases("l1 screening falls with λ (certified)", _fall(own)),
         ]
+
+
+def _never_falls(shares: Sequence[float]) -> bool:
+    return all(a <= b + _ROUNDED for a, b in pairwise(shares))
+
+
+def _fall(by_lambda: Mapping[tuple, Mapping[float, float]]) -> list[bool]:
+    """Whether shares fall with λ, for everything that has them for several."""
+    return [
+        _never_falls([shares[lmbda] for lmbda in sorted(shares, reverse=True)])
+        for shares in by_lambda.values()
+    ]
 
 
 def _row(experiment: Experiment, repeats: Sequence[Record], epochs: str) -> list[str]:

@@ -17,6 +17,12 @@ EXPERIMENT = Experiment(
         "seed": (1, 2, 3),
     },
     quick={"seed": (1,)},
+    remarks="""\
+**Why the numbers differ.** On MNIST they hardly do, in spite of other features: logistic and
+squared hinge agree to a ten-thousandth, most of them at the paper's own λ. Safe logistic is 0.2
+points below the paper's, and best at the end of the grid, where the paper's is, too: as its λ goes
+with the mean of the losses, 1e-05 is some 300 times what the squared hinge is best with, and both
+would gain from less.""",
     # (data, loss, penalty): accuracy, best λ
     paper={
         ("mnist", "logistic", "l1"): (0.997, 0.01),

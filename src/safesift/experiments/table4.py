@@ -14,6 +14,12 @@ EXPERIMENT = Experiment(
         "seed": (1, 2, 3),
     },
     quick={"lambda": (1.0, 10.0), "seed": (1,)},
+    remarks="""\
+**Why the numbers differ.** Film reviews stand in for RCV-1, whose first category is far easier to
+tell from the rest: at the same λ the optimum leaves 50, 25 and 2 % of the reviews without
+influence (*limit*), where the paper screens 85, 80 and 68 % of RCV-1. What can be compared is how
+near regions get to that: LIBLINEAR has converged after 10 epochs, as in the paper at λ = 10 and
+100, and every region screens all there is. The curvature region screens the last tenths, too.""",
     # (data, λ, epochs): ellipsoid, duality gap
     paper={
         ("rcv1", 1.0, 10): (7, 84),
