@@ -241,3 +241,16 @@ def test_what_a_gap_proves(recipe):
     assert energy <= gap * (1 + 1e-6) + 1e-7 * (1 + abs(best.value))
     reached = np.linalg.norm((at.point - best.point)[:p])
     assert reached <= distance_bound(problem, at, gap) + room
+
+
+def test_sums_in_longer_blocks_are_remembered():
+    """Few columns of a sparse matrix are summed in longer blocks, which round more."""
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array(rng.normal(size=(30_000, 40)))
+    gram = WorkingGram(as_design(X))
+    errors = []
+    for k in (4, 8, 16, 32, 40):
+        gram.select(np.arange(40) < k)
+        gram.move(np.ones(30_000))
+        errors.append(gram.error)
+    assert errors == sorted(errors) and errors[0] >= gram.design.gram_error

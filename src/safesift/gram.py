@@ -35,6 +35,7 @@ class WeightedGram:
     def _reset(self) -> None:
         d = self._design.n_columns
         self.matrix, self._spread_sq, self._n_sums = np.zeros((d, d)), np.zeros(d), 1
+        self._worst_sum = 0.0
 
     @property
     def spread(self) -> Array:
@@ -42,7 +43,7 @@ class WeightedGram:
 
     @property
     def error(self) -> float:
-        return self._design.gram_error + (8 + 4 * self._n_sums) * EPS
+        return self._worst_sum + (8 + 4 * self._n_sums) * EPS
 
     def move(self, weights: Array) -> None:
         """Change the weights, reading the rows of changed weight only."""
@@ -57,10 +58,15 @@ class WeightedGram:
             part = sign * change > 0
             if part.any():
                 added = self._design.gram_of(changed[part], sign * change[part])
+                self._count_sum()
                 self.matrix += sign * added
                 self._spread_sq += np.diag(added)
-                self._n_sums += 1
         self._weights[changed] = weights[changed]
+
+    def _count_sum(self) -> None:
+        """Sums of other rows, or other columns, may have been made in longer blocks."""
+        self._n_sums += 1
+        self._worst_sum = max(self._worst_sum, self._design.gram_error)
 
     def among(self, design: Design, rows: NDArray) -> WeightedGram:
         """The same matrix, of which only some rows can change their weight.
@@ -80,4 +86,5 @@ class WeightedGram:
     def adopt(self, child: WeightedGram, rows: NDArray) -> None:
         """Take over what became of the rows of a matrix made by `among`."""
         self.matrix, self._spread_sq, self._n_sums = child.matrix, child._spread_sq, child._n_sums
+        self._worst_sum = child._worst_sum
         self._weights[rows] = child._weights

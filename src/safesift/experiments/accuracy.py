@@ -79,7 +79,7 @@ class Accuracy(Protocol):
         cases = [
             losses["safe_logistic"] >= max(losses.values()) - _SIMILAR
             for losses in best.values()
-            if "safe_logistic" in losses
+            if "safe_logistic" in losses and len(losses) > 1
         ]
         claim = f"Safe logistic is as accurate as the others, to {100 * _SIMILAR:g} points"
         return [Finding.of_cases(claim, cases)]

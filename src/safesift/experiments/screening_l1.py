@@ -13,7 +13,15 @@ import numpy as np
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
 from safesift.experiments.stochastic import epochs_of_saga
-from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
+from safesift.experiments.tables import (
+    ROUNDED,
+    label,
+    origin,
+    paper_name,
+    repeats_of,
+    spread,
+    table,
+)
 from safesift.experiments.task import Task, screened_text
 from safesift.numerics import norm
 from safesift.regions import Curvature, Ellipsoid, GuessedBall
@@ -29,9 +37,6 @@ if it is below the radius. A region that is proved to be wrong is *refused*; "wr
 that were dropped and that the optimum needs. *Curvature* is our region around the same iterate,
 and *own* the same around where our own solver ends, after so many passes: certified, with nothing
 guessed. *Limit* is the share that the optimum itself leaves without influence."""
-
-# percentages that are this close are printed as the same
-_ROUNDED = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +117,7 @@ class L1Screening(Protocol):
 
 
 def _never_falls(shares: Sequence[float]) -> bool:
-    return all(a <= b + _ROUNDED for a, b in pairwise(shares))
+    return all(a <= b + ROUNDED for a, b in pairwise(shares))
 
 
 def _fall(by_lambda: Mapping[tuple, Mapping[float, float]]) -> list[bool]:
@@ -120,6 +125,7 @@ def _fall(by_lambda: Mapping[tuple, Mapping[float, float]]) -> list[bool]:
     return [
         _never_falls([shares[lmbda] for lmbda in sorted(shares, reverse=True)])
         for shares in by_lambda.values()
+        if len(shares) > 1
     ]
 
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from safesift.experiments.liblinear import NewtonRun, alpha_of
 from safesift.experiments.samples import Samples
 from safesift.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
-from safesift.experiments.tables import label, origin, paper_name, repeats_of, spread, table
+from safesift.experiments.tables import (
+    ROUNDED,
+    label,
+    origin,
+    paper_name,
+    repeats_of,
+    spread,
+    table,
+)
 from safesift.experiments.task import Task, screened_text
 from safesift.regions import Curvature, Ellipsoid, GapBall
 
@@ -20,9 +28,6 @@ taken one epoch later than the others, which use that time for their own passes.
 makes its cuts on {rows} random rows, one pass in all: that is not safe, and is marked so with the
 number of samples it drops wrongly, if any. *Ellipsoid, safe* makes one cut on all rows. *Curvature*
 is our region, certified. *Limit* is the share that the optimum itself leaves without influence."""
-
-# percentages that are this close are printed as the same
-_ROUNDED = 0.05
 
 
 @dataclass(frozen=True)
@@ -68,7 +73,7 @@ class L2Screening(Protocol):
     def findings(self, records: Sequence[Record]) -> list[Finding]:
         cases = [
             record.result["ellipsoid_safe"]["screened"]
-            <= record.result["gap_ball"]["screened"] + _ROUNDED
+            <= record.result["gap_ball"]["screened"] + ROUNDED
             for record in records
         ]
         return [Finding.of_cases("The gap ball screens at least as much as the ellipsoid", cases)]

@@ -54,7 +54,7 @@ class Finding:
     Attributes
     ----------
     claim : str
-    verdict : {"confirmed", "not refuted", "in part", "refuted"}
+    verdict : {"confirmed", "not refuted", "in part", "refuted", "open"}
     evidence : str
     """
 
@@ -65,6 +65,8 @@ class Finding:
     @classmethod
     def of_cases(cls, claim: str, cases: Sequence[bool]) -> Finding:
         """Confirmed if it holds in every case, refuted if in none."""
+        if not cases:
+            return cls(claim, "open", "there is no case yet")
         verdict = "confirmed" if all(cases) else "in part" if any(cases) else "refuted"
         return cls(claim, verdict, f"it holds in {sum(cases)} of {len(cases)} cases")
 

@@ -8,6 +8,9 @@ import numpy as np
 
 from safesift.experiments.spec import Record
 
+# percentages that are this close are printed as the same
+ROUNDED = 0.05
+
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown."""

@@ -61,11 +61,9 @@ def best_solver(problem: Problem, n_levels: int = 1) -> PathSolver:
 
 def _widest_gram(problem: Problem) -> int:
     """Up to how many columns every step of a smooth problem may form a Gram matrix."""
-    # rows that stay on a quadratic piece leave the matrix as it is, others change it at every step
-    steady = problem.loss.quadratic_rays
-    # next to an intercept, no ball tells what became of the rows: their curvature does
-    tells = bool(problem.pieces) and problem.fit_intercept
-    return LARGEST if steady or tells else _CURVED
+    # rows that stay on a quadratic piece leave the matrix as it is; where there are pieces at all,
+    # it is their curvature that tells best what became of the rows
+    return LARGEST if problem.pieces else _CURVED
 
 
 def prefers_dual_descent(problem: Problem, n_levels: int = 1) -> bool:

@@ -48,7 +48,8 @@ class ColumnModel:
         Parameters
         ----------
         problem : Problem
-            With an l1 penalty or an elastic net, a smooth loss, and nothing folded away.
+            With an l1 penalty or an elastic net, a smooth loss without linear pieces, and nothing
+            folded away. (A column of rows that pull and do not curve would go to infinity.)
         at : Evaluation
             Where the model touches it.
         features : mask of shape (n_features,)
@@ -111,7 +112,8 @@ class _Descent:
         """A step on the intercept, which is not penalised."""
         bend = float(self._weights.sum())
         slope = float(self._at.loss_gradient[-1]) + float(self._weights @ self._moved)
-        if bend > 0:
-            self._intercept -= slope / bend
-            self._moved -= slope / bend
+        if not bend > 0:
+            return 0.0
+        self._intercept -= slope / bend
+        self._moved -= slope / bend
         return abs(slope)

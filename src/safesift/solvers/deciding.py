@@ -71,7 +71,8 @@ def decide_by_gap(
         ellipsoid = _ellipsoid(problem, at, gap, gram, proved.weights, ~zero)
     if ellipsoid is not None:
         bounds = _sharpened(problem, at, bounds, ellipsoid, ~zero)
-    return Found(decide(problem, bounds, "always"), zero, ellipsoid is not None)
+    complete = ellipsoid is not None or left > _MOST
+    return Found(decide(problem, bounds, "always"), zero, complete)
 
 
 def _ellipsoid(

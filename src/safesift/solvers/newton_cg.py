@@ -139,18 +139,23 @@ class Preconditioner:
             self._gram, self._ridge, self._spent = system.gram(), None, 0
         if self._gram is not None and not np.array_equal(self._ridge, system.ridge):
             self._ridge, self._apply = system.ridge, _inverse(self._gram, system.ridge)
+            if self._apply is None:
+                self._give_up()
         outcome = None
         if self._apply is not None:
             outcome = conjugate_gradients(system.product, right, self._apply, enough)
             if not outcome.solved:
                 # where the system curves now, that matrix does not
-                self._gram = self._apply = None
-                self._patience *= _MORE_PATIENCE
+                self._give_up()
         if outcome is None or not outcome.solved:
             diagonal = system.diagonal()
             outcome = conjugate_gradients(system.product, right, lambda v: v / diagonal, enough)
         self._spent += system.n_products
         return outcome.solution
+
+    def _give_up(self) -> None:
+        self._gram = self._apply = None
+        self._patience *= _MORE_PATIENCE
 
 
 def _inverse(gram: Array, ridge: Array) -> Product | None:

@@ -60,6 +60,8 @@ def _taken_over(
 
 def _after(first: Fit, then: Fit) -> Fit:
     """A fit that was begun by another: what that one cost is counted in."""
+    if first.solution.gap < then.solution.gap:
+        return first
     spent = first.history[-1]
     n_iter = first.solution.n_iter + then.solution.n_iter
     history = [_later(check, spent) for check in then.history]

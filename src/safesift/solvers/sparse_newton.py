@@ -79,21 +79,28 @@ class SparseTrack(Track):
         self._moved = np.zeros(problem.design.n_samples)
         self._inside = np.zeros(problem.design.n_features, dtype=bool)
         self._columns: ColumnModel | None = None
-        self._by_columns = self._in_vain = False
+        self._by_columns = False
+        self._in_vain: Level | None = None
+        pulls = any(
+            ((piece.quadratic == 0) & (piece.linear != 0)).any() for piece in problem.pieces
+        )
+        self._may_go_by_columns = (
+            isinstance(problem.design, SparseDesign) and problem.folded is None and not pulls
+        )
 
     def advance(self, level: Level) -> bool:
         if super().advance(level):
             return True
-        if level.converged or not self._by_columns or self._inside.sum() > LARGEST:
+        if level.ended or not self._by_columns or self._inside.sum() > LARGEST:
             return False
         # rows that change piece may send such steps to and fro: others know of them
-        self._in_vain = True
+        self._in_vain = level
         return super().advance(level)
 
     def propose(self, level: Level) -> Array:
-        self._in_vain &= level.n_iter > 0
         self._inside = self._working_set(level)
-        self._by_columns = not self._in_vain and self._are_many(level.problem)
+        many = int(self._inside.sum()) > _MANY
+        self._by_columns = many and self._may_go_by_columns and self._in_vain is not level
         if self._by_columns:
             return self._step_by_columns(level)
         return self._step_by_gram(level)
@@ -115,11 +122,6 @@ class SparseTrack(Track):
         point = at.point.copy()
         point[self._gram.columns] = model.minimiser(_INNER * level.target)
         return point
-
-    def _are_many(self, problem: Problem) -> bool:
-        """Whether single columns cost less than the matrix of all."""
-        is_plain = isinstance(problem.design, SparseDesign) and problem.folded is None
-        return is_plain and int(self._inside.sum()) > _MANY
 
     def moved(self, before: Evaluation, at: Evaluation) -> None:
         self._moved = np.abs(at.pred - before.pred)

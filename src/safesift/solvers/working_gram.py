@@ -65,13 +65,14 @@ class WorkingGram(WeightedGram):
         if (features == self.features).all():
             return
         before, weights = (self.matrix, self._spread_sq, self._n_sums), self.weights
+        worst_sum = self._worst_sum
         columns = self._with_ones(features)
         stays, kept = self.columns[columns], columns[self.columns]
         self._choose(features)
         if 2 * np.count_nonzero(stays) < len(stays) or before[2] > _MANY_SUMS:
             return
-        matrix, spread_sq, n_sums = before
-        self._weights = weights
+        matrix, spread_sq, self._n_sums = before
+        self._weights, self._worst_sum = weights, worst_sum
         self.matrix[np.ix_(stays, stays)] = matrix[np.ix_(kept, kept)]
         self._spread_sq[stays] = spread_sq[kept]
         if not stays.all():
@@ -80,8 +81,7 @@ class WorkingGram(WeightedGram):
             self.matrix[:, new] = across.T
             # the old columns may have been summed with weights that are gone since
             self._spread_sq[new] = np.diag(self.matrix)[new]
-            n_sums += 1
-        self._n_sums = n_sums
+            self._count_sum()
 
     def _products(self, new: NDArray[np.intp]) -> Array:
         """Σ weights_i a_ij a_iᵀ for the given columns j."""
