@@ -93,13 +93,17 @@ class Tradeoff(Protocol):
         epochs = found[0]["epochs"]
         for region, (color, name) in _LOOKS.items():
             shares = np.array([one["screened"][region] for one in found], dtype=float)
-            axes.errorbar(epochs, shares.mean(0), shares.std(0), color=color, lw=2, label=name)
+            # one step hardly changes the ball that it starts from
+            style = "--" if region == "ellipsoid" else "-"
+            axes.errorbar(
+                epochs, shares.mean(0), shares.std(0), color=color, lw=2, ls=style, label=name
+            )
         axes.set(xlabel="epochs", ylabel="percent of samples screened", ylim=(-3, 103))
         accuracy = axes.twinx()
         scores = np.array([one["accuracy"] for one in found])
-        accuracy.plot(epochs, scores.mean(0), color=INK, ls="--", label="test accuracy")
-        accuracy.set_ylabel("test accuracy (dashed)")
-        axes.legend(frameon=False, loc="center right")
+        accuracy.plot(epochs, scores.mean(0), color=INK, ls=":", label="test accuracy")
+        accuracy.set_ylabel("test accuracy (dotted)")
+        axes.legend(frameon=False, loc="center left")
         return figure
 
 
