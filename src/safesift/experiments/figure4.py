@@ -103,7 +103,7 @@ class Tradeoff(Protocol):
         scores = np.array([one["accuracy"] for one in found])
         accuracy.plot(epochs, scores.mean(0), color=INK, ls=":", label="test accuracy")
         accuracy.set_ylabel("test accuracy (dotted)")
-        axes.legend(frameon=False, loc="center left")
+        axes.legend(frameon=False, loc="lower right")
         return figure
 
 
