@@ -26,8 +26,6 @@ from safesift.validation import make_problem
 from tests.laws import exact
 from tests.laws.strategies import entries, examples, extremes, numbers
 
-EPS = Fraction(float(np.finfo(float).eps))
-
 # --- storages: the same numbers, held in every way ----------------------------------------------
 
 
@@ -346,16 +344,20 @@ def test_sum_error_holds(storage, block_rows, data):
     with blocks_of(block_rows):
         design, rows = data.draw(designs(storage, hard, max_rows=12))
         u = data.draw(hnp.arrays(np.float64, len(rows), elements=hard))
-        computed = design.rmatvec(u)
-        matrix, load = [exact.fractions(row) for row in rows], exact.fractions(u)
-        error = [
-            Fraction(computed[j]) - sum(row[j] * v for row, v in zip(matrix, load, strict=True))
-            for j in range(design.n_columns)
-        ]
-        size = sum(abs(v) * exact.norm(row) for row, v in zip(matrix, load, strict=True))
-        # a sum of denormals is exact, but products may underflow, each by half the smallest number
-        underflow = len(rows) * design.n_columns * Fraction(UNDERFLOW)
-        assert exact.norm(error) <= Fraction(design.sum_error) * size + underflow
+        assert_sum_error(design, rows, u)
+
+
+def assert_sum_error(design, rows, u):
+    computed, load = design.rmatvec(u), exact.fractions(u)
+    error = [
+        Fraction(entry) - exact.dot(exact.fractions(column), load)
+        for entry, column in zip(computed, rows.T, strict=True)
+    ]
+    norms = [exact.norm(exact.fractions(row)) for row in rows]
+    size = exact.dot([abs(v) for v in load], norms)
+    # a sum of denormals is exact, but products may underflow, each by half the smallest number
+    underflow = len(rows) * design.n_columns * Fraction(UNDERFLOW)
+    assert exact.norm(error) <= Fraction(design.sum_error) * size + underflow
 
 
 @every_blocking
@@ -407,22 +409,28 @@ def test_errors_hold_for_long_sums(storage, n):
     """Many rows and many columns, with terms of both signs that nearly cancel."""
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-6, 6, size=(n, 3))
-    for matrix, kind in ((X, "tall"), (X.T, "wide")):
+    for matrix in (X, X.T):
         design = as_design(STORAGES[storage](np.ascontiguousarray(matrix)))
         x, u = rng.normal(size=matrix.shape[1]), rng.normal(size=matrix.shape[0])
-        rows, point, load = [exact.fractions(r) for r in matrix], exact.fractions(x), u.tolist()
         assert_dot_error(design, matrix, x)
-        assert len(point) == design.n_columns, kind
-        computed = design.rmatvec(u)
-        columns = [exact.fractions(column) for column in matrix.T]
-        error = [
-            Fraction(c) - exact.dot(column, exact.fractions(load))
-            for c, column in zip(computed, columns, strict=True)
-        ]
-        norms = np.linalg.norm(matrix, axis=1)
-        size = Fraction(float(np.abs(u) @ norms))
-        assert exact.norm(error) <= Fraction(design.sum_error) * size * (1 + 1000 * EPS)
-        assert len(rows) == design.n_samples
+        assert_sum_error(design, matrix, u)
+
+
+@pytest.mark.parametrize(
+    "law, bound",
+    [
+        (assert_dot_error, "dot_error"),
+        (assert_sum_error, "sum_error"),
+        (assert_gram_error, "gram_error"),
+    ],
+)
+def test_a_bound_below_the_rounding_of_one_product_is_noticed(law, bound, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(5, 5)), rng.uniform(size=5)
+    law(as_design(X), X, v)
+    monkeypatch.setattr(DenseDesign, bound, 2.0**-60)
+    with pytest.raises(AssertionError):
+        law(as_design(X), X, v)
 
 
 # --- row norms ----------------------------------------------------------------------------------
