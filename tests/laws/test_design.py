@@ -33,7 +33,9 @@ def _with_duplicates(X):
     """COO in which every entry is stored as two halves, in no order."""
     rows, columns = np.nonzero(X)
     order = np.random.default_rng(0).permutation(2 * len(rows))
-    halves = np.tile(X[rows, columns] / 2, 2)[order]
+    values = X[rows, columns]
+    # the smallest of all numbers has no half: the other part is what is left
+    halves = np.concatenate([values / 2, values - values / 2])[order]
     places = np.tile(rows, 2)[order], np.tile(columns, 2)[order]
     return sparse.coo_array((halves, places), shape=X.shape)
 
