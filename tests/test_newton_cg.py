@@ -11,9 +11,10 @@ from safesift.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers import newton_cg as module
 from safesift.solvers.choice import best_solver
+from safesift.solvers.conjugate_gradients import conjugate_gradients
 from safesift.solvers.gram_path import newton_path
 from safesift.solvers.newton import newton
-from safesift.solvers.newton_cg import conjugate_gradients, newton_cg
+from safesift.solvers.newton_cg import newton_cg
 from safesift.solvers.records import Fit, Settings
 from safesift.validation import make_problem
 from tests.laws.problems import recipes

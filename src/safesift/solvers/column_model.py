@@ -4,30 +4,41 @@
 
 with g and w the gradient and the curvatures of the loss at x. A step on a coefficient reads the
 entries of its column only, where the Gram matrix of a thousand features has a million entries, and
-its factors cost a thousand times that.
+its factors cost a thousand times that. Epochs of such steps find out which coefficients are not
+zero; between them, conjugate gradients settle how large those are (`solvers.face`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import hstack
 
 from safesift.design import SparseDesign, tally
 from safesift.problem import Evaluation, Problem
+from safesift.solvers.face import Face
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# slopes are right to this share of what they were off at the start
-_ACCURACY = 1e-3
 # of epochs over all features, and of those in between that see the ones that are not zero
-_MOST_EPOCHS, _MOST_BETWEEN = 50, 50
-# how much smaller the worst slope becomes in between
-_BETWEEN = 0.1
+_MOST_EPOCHS, _BETWEEN = 50, 3
 # what is added to the curvature of columns, relative to the largest: some have none
 _RIDGE = 1e-12
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Where slopes are off by no more than `enough`, or than a share of what they were at first."""
+
+    enough: float
+    share: float
+
+    def reached(self, worst: float, first: float) -> bool:
+        return worst <= max(self.enough, self.share * first)
 
 
 class ColumnModel:
@@ -42,8 +53,10 @@ class ColumnModel:
     def __init__(self, design: SparseDesign) -> None:
         self.columns: Any = design.matrix.tocsc()
 
-    def minimiser(self, problem: Problem, at: Evaluation, features: Mask, enough: float) -> Array:
-        """A point where slopes are off by no more than `enough`, or by far less than at the start.
+    def minimiser(
+        self, problem: Problem, at: Evaluation, features: Mask, accuracy: Accuracy
+    ) -> Array:
+        """A point that is as near to the minimiser as is asked for.
 
         Parameters
         ----------
@@ -55,7 +68,7 @@ class ColumnModel:
         features : mask of shape (n_features,)
             Those that may change.
         """
-        return _Descent(self.columns, problem, at, features).run(enough)
+        return _Descent(self.columns, problem, at, features).run(accuracy)
 
 
 class _Descent:
@@ -65,27 +78,27 @@ class _Descent:
         from safesift.kernels import columns as kernel
 
         self._kernel, self._problem, self._at = kernel, problem, at
-        self._arrays = columns.data, columns.indices, columns.indptr
+        self._columns, self._arrays = columns, (columns.data, columns.indices, columns.indptr)
         self._weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
         self._chosen = np.flatnonzero(features)
         self._coef, self._intercept = at.point[self._chosen], problem.split(at.point)[1]
         self._gradient = problem.smooth_gradient(at)[self._chosen]
+        self._threshold = problem.penalty.sparse_threshold(problem.alpha)
         self._bends = np.empty(len(self._chosen))
         kernel.curvatures(*self._arrays, self._chosen, self._weights, self._bends)
         self._bends += _RIDGE * float(self._bends.max(initial=0.0)) + problem.strong_convexity
         self._moved = np.zeros(problem.design.n_samples)
 
-    def run(self, enough: float) -> Array:
+    def run(self, accuracy: Accuracy) -> Array:
         everything, first = np.arange(len(self._chosen)), None
         for _ in range(_MOST_EPOCHS):
             worst = self._epoch(everything)
             first = worst if first is None else first
-            if worst <= max(enough, _ACCURACY * first):
+            if accuracy.reached(worst, first):
                 break
-            left = np.flatnonzero(self._coef)
-            for _ in range(_MOST_BETWEEN):
-                if self._epoch(left) <= _BETWEEN * worst:
-                    break
+            for _ in range(_BETWEEN):
+                self._epoch(np.flatnonzero(self._coef))
+            self._slide(np.flatnonzero(self._coef))
         coef = self._problem.split(self._at.point)[0].copy()
         coef[self._chosen] = self._coef
         return self._problem.join(coef, self._intercept)
@@ -93,20 +106,40 @@ class _Descent:
     def _epoch(self, which: NDArray[np.intp]) -> float:
         """A step on some features and on the intercept; by how much the worst slope was off."""
         problem = self._problem
-        self._count(which)
+        self._count(which, 1)
         worst = self._kernel.lasso_epoch(
             *self._arrays, self._chosen, which, self._weights, self._bends, self._gradient,
-            problem.penalty.sparse_threshold(problem.alpha), problem.strong_convexity, self._coef,
-            self._moved,
+            self._threshold, problem.strong_convexity, self._coef, self._moved,
         )  # fmt: skip
         return max(worst, self._shift()) if problem.fit_intercept else worst
 
-    def _count(self, which: NDArray[np.intp]) -> None:
-        """Two products with the entries of some columns, as a number of rows."""
+    def _slide(self, which: NDArray[np.intp]) -> None:
+        """A step on some features, which are not zero, and on the intercept, all at once."""
+        problem, n = self._problem, len(which)
+        columns = self._columns[:, self._chosen[which]].astype(np.float64)
+        slopes = self._gradient[which] + problem.strong_convexity * self._coef[which]
+        coef, penalised = self._coef[which], np.ones(n)
+        if problem.fit_intercept:
+            columns = hstack([columns, np.ones((columns.shape[0], 1))], format="csc")
+            slopes = np.append(slopes, self._at.loss_gradient[-1])
+            coef, penalised = np.append(coef, self._intercept), np.append(penalised, 0.0)
+        slopes += columns.T @ (self._weights * self._moved)
+        face = Face(
+            columns, self._weights, slopes, problem.strong_convexity * penalised,
+            self._threshold * penalised, coef,
+        )  # fmt: skip
+        found = face.slide()
+        self._coef[which] += found.change[:n]
+        self._intercept += float(found.change[n:].sum())
+        self._moved += found.moved
+        self._count(which, found.n_products + 1)
+
+    def _count(self, which: NDArray[np.intp], times: int) -> None:
+        """So many times two products with the entries of some columns, as a number of rows."""
         _, indices, indptr = self._arrays
         chosen = self._chosen[which]
         share = float((indptr[chosen + 1] - indptr[chosen]).sum()) / max(len(indices), 1)
-        tally.count(round(2.0 * share * self._problem.design.n_samples))
+        tally.count(round(2.0 * times * share * self._problem.design.n_samples))
 
     def _shift(self) -> float:
         """A step on the intercept, which is not penalised."""

@@ -9,8 +9,7 @@ the logistic loss does on every row, that spares most of the Gram matrices of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -19,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from safesift.design.base import Design
 from safesift.problem import Problem
+from safesift.solvers.conjugate_gradients import Product, conjugate_gradients
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.deciding import Found, decide_by_ball
 from safesift.solvers.newton import LARGEST
@@ -27,15 +27,11 @@ from safesift.solvers.track import Level, Track, follow
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-Product = Callable[[Array], Array]
 
-# a step is solved to this share of the gradient, or to this share of the gap aimed at
-_FORCING, _INNER = 0.05, 0.1
-_MOST_PRODUCTS = 500
+# a step is solved to this share of the gap aimed at, if not to a share of the gradient
+_INNER = 0.1
 # pivots of a factor below this share of the largest are rounding
 _SINGULAR = 1e-13
-# a step along a direction, relative to what the preconditioner expects, beyond which it is flat
-_LONGEST = 1e12
 # a matrix that was of no use makes the next one worth so many times as many products
 _MORE_PATIENCE = 4
 # copied rows may be so many times as many as curve
@@ -170,45 +166,3 @@ def _inverse(gram: Array, ridge: Array) -> Product | None:
     if not pivots.min() > _SINGULAR * pivots.max():
         return None
     return lambda v: cho_solve(factor, v, check_finite=False)
-
-
-class Outcome(NamedTuple):
-    """Where conjugate gradients ended, and whether that is as near as was asked for."""
-
-    solution: Array
-    solved: bool
-
-
-def conjugate_gradients(
-    product: Product, right: Array, precondition: Product, enough: float
-) -> Outcome:
-    """H⁻¹ right, until ‖residual‖² is `enough` or the residual small beside `right`.
-
-    Parameters
-    ----------
-    product : callable
-        v ↦ Hv, for a positive semidefinite H.
-    precondition : callable
-        v ↦ about H⁻¹v, positive definite.
-    """
-    solution, residual = np.zeros_like(right), right.copy()
-    scaled = precondition(residual)
-    direction, energy = scaled, float(residual @ scaled)
-    size = float(right @ right)
-    # where the whole right side would be enough and yet was not, less is
-    limit = enough if _FORCING**2 * size < enough < size else _FORCING**2 * size
-    for _ in range(_MOST_PRODUCTS):
-        if float(residual @ residual) <= limit:
-            return Outcome(solution, True)
-        image = product(direction)
-        curvature = float(direction @ image)
-        if not curvature > energy / _LONGEST:
-            # flat to rounding: a line search goes as far as is worth it
-            return Outcome(solution if solution.any() else direction, False)
-        length = energy / curvature
-        solution += length * direction
-        residual = residual - length * image
-        scaled = precondition(residual)
-        energy, before = float(residual @ scaled), energy
-        direction = scaled + (energy / before) * direction
-    return Outcome(solution, False)

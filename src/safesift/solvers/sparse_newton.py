@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safesift.design import SparseDesign
 from safesift.problem import Evaluation, Problem
 from safesift.regions import Region
-from safesift.solvers.column_model import ColumnModel
+from safesift.solvers.column_model import Accuracy, ColumnModel
 from safesift.solvers.deciding import Found, decide_by_gap
 from safesift.solvers.local_model import local_model
 from safesift.solvers.newton import LARGEST
@@ -39,8 +39,8 @@ _MANY = 600
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
-# far from the end, curvature that is off by this share serves
-_STALE = 0.1
+# far from the end, curvature that is off by this share serves, or slopes that are
+_ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
 _INNER, _SLOPES = 1e-4, 0.1
 
@@ -112,13 +112,12 @@ class SparseTrack(Track):
         # slopes that exceed alpha by a share cost about that share of the objective
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         enough = _SLOPES * threshold * level.target / max(at.value, level.target)
-        return self._columns.minimiser(problem, at, self._inside, enough)
+        accuracy = Accuracy(enough, _rough(level))
+        return self._columns.minimiser(problem, at, self._inside, accuracy)
 
     def _step_by_gram(self, level: Level) -> Array:
         at, exact = level.at, self._exact_rows(level)
-        # the closer to the end, the more exact the curvature
-        stale = _STALE * math.sqrt(min(level.gap / level.reference, 1.0))
-        model = local_model(level.problem, at, self._gram, self._inside, exact, stale)
+        model = local_model(level.problem, at, self._gram, self._inside, exact, _rough(level))
         point = at.point.copy()
         point[self._gram.columns] = model.minimiser(_INNER * level.target)
         return point
@@ -150,6 +149,11 @@ class SparseTrack(Track):
             return decided_by(screening, problem, level.at).decisions.undecided
         reach = self._moved if level.n_iter == 0 else _LAST_STEP * self._moved
         return (_distance_to_kinks(problem, level.at) < reach) & (problem.shares > 0)
+
+
+def _rough(level: Level) -> float:
+    """How rough a step may be: the closer to the end, the more exact it is."""
+    return _ROUGH * math.sqrt(min(level.gap / level.reference, 1.0))
 
 
 def _steepest(slopes: Array, outside: Mask, threshold: float, most: int) -> Mask:
