@@ -14,10 +14,11 @@ def face(seed=0, n=60, p=12, threshold=0.1, ridge=0.0, far=1.0):
     """A model in which columns come in pairs that say nearly the same."""
     rng = np.random.default_rng(seed)
     X = np.repeat(rng.normal(size=(n, p // 2)), 2, axis=1) + 0.01 * rng.normal(size=(n, p))
+    weights = rng.uniform(size=n) / n
     return Face(
         columns=sparse.csc_array(X),
-        weights=rng.uniform(size=n) / n,
-        slopes=rng.normal(size=p),
+        weights=weights,
+        slopes=X.T @ (weights * rng.normal(size=n)),
         ridge=np.full(p, ridge),
         threshold=np.full(p, threshold),
         coef=far * rng.choice([-1.0, 1.0], size=p),
@@ -33,19 +34,14 @@ def value(face, change):
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 @pytest.mark.parametrize("far", [1e-3, 1.0, 1e6])
 def test_models_get_smaller_and_signs_stay(far, ridge):
-    gained = 0
     for seed in range(20):
         model = face(seed, far=far, ridge=ridge)
         found = model.slide()
         reached = model.coef + found.change
-        gain = value(model, np.zeros(12)) - value(model, found.change)
-        assert gain > 0.0 if found.change.any() else gain == 0.0
-        gained += gain > 0.0
+        assert value(model, found.change) < value(model, np.zeros(12))
         assert (reached * np.sign(model.coef) >= 0).all()
         np.testing.assert_allclose(found.moved, model.columns @ found.change, atol=1e-12 * far)
         assert found.n_products > 0
-    # far from zero always; where every sign is in the way, sometimes
-    assert gained == 20 if far > 1.0 else gained > 0
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])

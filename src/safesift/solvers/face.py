@@ -17,7 +17,7 @@ from safesift.solvers.conjugate_gradients import conjugate_gradients
 
 Array = NDArray[np.float64]
 
-# of the way to the minimiser, tried one after the other
+# of the way to the minimiser, tried one after the other; at last up to the first change of sign
 _SHARES = (1.0, 0.5, 0.25, 0.125)
 
 
@@ -52,7 +52,7 @@ class Face:
     def slide(self) -> Slide:
         """From `coef` to the minimiser, or as much of the way as makes the model smaller."""
         direction, n_products = self._direction()
-        for share in _SHARES:
+        for share in (*_SHARES, self._first_change_of_sign(direction)):
             change = self._stopped(share * direction)
             moved = self.columns @ change
             if self._rise(change, moved) < 0.0:
@@ -73,6 +73,11 @@ class Face:
         uphill = self.slopes + self.threshold * np.sign(self.coef)
         found = conjugate_gradients(product, -uphill, lambda v: v / bends, enough=0.0)
         return found.solution, n_products
+
+    def _first_change_of_sign(self, direction: Array) -> float:
+        """The share of the way up to which the model is quadratic, so that it falls."""
+        shrinks = (self.coef * direction < 0.0) & (self.threshold > 0.0)
+        return float(np.min(-self.coef[shrinks] / direction[shrinks], initial=1.0))
 
     def _stopped(self, change: Array) -> Array:
         reached = self.coef + change
