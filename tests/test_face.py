@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from safesift.solvers import conjugate_gradients as module
+from safesift.solvers import face as face_module
 from safesift.solvers.face import Face
 
 
@@ -47,6 +48,7 @@ def test_models_get_smaller_and_signs_stay(far, ridge):
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 def test_minimal_where_no_sign_is_in_the_way(ridge, monkeypatch):
     monkeypatch.setattr(module, "_FORCING", 1e-10)
+    monkeypatch.setattr(face_module, "_MOST_PRODUCTS", 500)
     model = face(far=1e6, ridge=ridge)
     X = model.columns.toarray()
     H = X.T @ (model.weights[:, None] * X) + np.diag(model.ridge)

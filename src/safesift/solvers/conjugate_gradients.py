@@ -13,7 +13,6 @@ Product = Callable[[Array], Array]
 
 # the residual becomes this share of the right side
 _FORCING = 0.05
-_MOST_PRODUCTS = 500
 # a step along a direction, relative to what the preconditioner expects, beyond which it is flat
 _LONGEST = 1e12
 
@@ -26,7 +25,11 @@ class Outcome(NamedTuple):
 
 
 def conjugate_gradients(
-    product: Product, right: Array, precondition: Product, enough: float
+    product: Product,
+    right: Array,
+    precondition: Product,
+    enough: float,
+    most_products: int = 500,
 ) -> Outcome:
     """H⁻¹ right, until ‖residual‖² is `enough` or the residual small beside `right`.
 
@@ -36,6 +39,8 @@ def conjugate_gradients(
         v ↦ Hv, for a positive semidefinite H.
     precondition : callable
         v ↦ about H⁻¹v, positive definite.
+    most_products : int, default=500
+        However few they are, the way to where they end goes downhill.
     """
     solution, residual = np.zeros_like(right), right.copy()
     scaled = precondition(residual)
@@ -43,7 +48,7 @@ def conjugate_gradients(
     size = float(right @ right)
     # where the whole right side would be enough and yet was not, less is
     limit = enough if _FORCING**2 * size < enough < size else _FORCING**2 * size
-    for _ in range(_MOST_PRODUCTS):
+    for _ in range(most_products):
         if float(residual @ residual) <= limit:
             return Outcome(solution, True)
         image = product(direction)

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.solvers.conjugate_gradients import conjugate_gradients
+from safesift.solvers.orthant import orthant_step
 
 Array = NDArray[np.float64]
 
-# of the way to the minimiser, tried one after the other; at last up to the first change of sign
-_SHARES = (1.0, 0.5, 0.25, 0.125)
+
+# a direction need not be better than the signs are, which change with every step
+_MOST_PRODUCTS = 20
 
 
 class Slide(NamedTuple):
@@ -52,12 +54,9 @@ class Face:
     def slide(self) -> Slide:
         """From `coef` to the minimiser, or as much of the way as makes the model smaller."""
         direction, n_products = self._direction()
-        for share in (*_SHARES, self._first_change_of_sign(direction)):
-            change = self._stopped(share * direction)
-            moved = self.columns @ change
-            if self._rise(change, moved) < 0.0:
-                return Slide(change, moved, n_products)
-        return Slide(np.zeros_like(direction), np.zeros(len(self.weights)), n_products)
+        signs = np.where(self.threshold > 0.0, np.sign(self.coef), 0.0)
+        change = orthant_step(self.coef, direction, signs, self._rise).change
+        return Slide(change, self.columns @ change, n_products)
 
     def _direction(self) -> tuple[Array, int]:
         """To the minimiser if signs were free, and how many products it took to find."""
@@ -71,21 +70,12 @@ class Face:
         bends = self.columns.power(2).T @ self.weights + self.ridge
         bends[bends <= 0.0] = 1.0
         uphill = self.slopes + self.threshold * np.sign(self.coef)
-        found = conjugate_gradients(product, -uphill, lambda v: v / bends, enough=0.0)
+        found = conjugate_gradients(product, -uphill, lambda v: v / bends, 0.0, _MOST_PRODUCTS)
         return found.solution, n_products
 
-    def _first_change_of_sign(self, direction: Array) -> float:
-        """The share of the way up to which the model is quadratic, so that it falls."""
-        shrinks = (self.coef * direction < 0.0) & (self.threshold > 0.0)
-        return float(np.min(-self.coef[shrinks] / direction[shrinks], initial=1.0))
-
-    def _stopped(self, change: Array) -> Array:
-        reached = self.coef + change
-        stopped = (np.sign(reached) != np.sign(self.coef)) & (self.threshold > 0.0)
-        return np.where(stopped, -self.coef, change)
-
-    def _rise(self, change: Array, moved: Array) -> float:
+    def _rise(self, change: Array) -> float:
         """By how much the model is larger after a change."""
+        moved = self.columns @ change
         curved = float(self.weights @ moved**2) + float(self.ridge @ change**2)
         longer = np.abs(self.coef + change) - np.abs(self.coef)
         return float(self.slopes @ change) + 0.5 * curved + float(self.threshold @ longer)

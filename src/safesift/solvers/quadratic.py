@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 
 from safesift.numerics import EPS, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
+from safesift.solvers.orthant import orthant_step
 
 Array = NDArray[np.float64]
 
@@ -144,8 +145,9 @@ def lasso(model: Model, weight: float, start: Array) -> Array:
     """argmin of ½uᵀHu + bᵀu + weight·‖u‖₁ over the penalised coordinates, by active sets.
 
     The minimiser for given signs is a linear system. Coordinates that would change sign on the way
-    there are stopped at 0 and leave; once the signs hold, coordinates whose gradient exceeds the
-    weight enter, several at a time. Every round lowers the objective, so that it ends.
+    there are stopped at 0 and leave, several at a time if that goes downhill; once the signs hold,
+    coordinates whose gradient exceeds the weight enter, several at a time. Every round lowers the
+    objective, so that it ends.
     """
     return _searched(model, weight, start).u
 
@@ -175,20 +177,15 @@ class _SignSearch:
         for _ in range(len(self.u) + 1):
             rows = np.flatnonzero(self.active)
             here, signs = self.u[rows], self.signs[rows]
-            pull = self.model.b[rows] + self.weight * signs
-            there = solve_positive(self.model.H[np.ix_(rows, rows)], -pull)
-            crossing = signs * there < 0
-            if not crossing.any():
+            block, pull = self.model.H[np.ix_(rows, rows)], self.model.b[rows] + self.weight * signs
+            there = solve_positive(block, -pull)
+            if not (signs * there < 0).any():
                 self.u[rows] = there
                 return
-            share = np.full(len(rows), math.inf)
-            share[crossing] = here[crossing] / (here[crossing] - there[crossing])
-            first = float(share.min())
-            moved = here + first * (there - here)
-            leaving = share <= first
-            moved[leaving] = 0.0
-            self.u[rows] = moved
-            self.active[rows[leaving]] = False
+            rise = partial(_rise, block, block @ here + pull)
+            step = orthant_step(here, there - here, signs, rise)
+            self.u[rows] = here + step.change
+            self.active[rows[step.stopped]] = False
 
     def enter(self) -> bool:
         """Activate the coordinates that violate optimality most; False where none does."""
@@ -211,3 +208,8 @@ class _SignSearch:
         signs = self.signs[rows]
         fall = float(signs @ solve_positive(self.model.H[np.ix_(rows, rows)], signs))
         return 1.0 / fall if fall > 0 else math.inf
+
+
+def _rise(H: Array, slopes: Array, change: Array) -> float:
+    """By how much a quadratic function is larger after a change."""
+    return float(change @ (slopes + 0.5 * (H @ change)))
