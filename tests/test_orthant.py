@@ -52,3 +52,9 @@ def test_free_signs_are_not_stopped():
     found = orthant_step(np.ones(2), -2.0 * np.ones(2), np.array([0.0, 1.0]), lambda d: -1.0)
     np.testing.assert_array_equal(found.stopped, [False, True])
     np.testing.assert_array_equal(found.change, [-2.0, -1.0])
+
+
+def test_it_ends_where_overflow_left_no_numbers():
+    start = np.array([np.nan, 1.0])
+    found = orthant_step(start, -np.ones(2), np.ones(2), lambda d: np.nan)
+    assert len(found.change) == 2

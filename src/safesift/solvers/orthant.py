@@ -43,6 +43,7 @@ def orthant_step(
     while True:
         stopped = changes_at <= share
         change = np.where(stopped, -start, share * direction)
-        if share <= first or rise(change) < 0.0:
+        # "not >": also where overflow left no numbers to compare
+        if not share > first or rise(change) < 0.0:
             return OrthantStep(change, stopped)
         share = max(0.5 * share, first) if share > _SHORTEST else first
