@@ -34,9 +34,10 @@ of the ellipsoid method from a ball of the guessed radius r around the iterate, 
 nothing. Its authors' scripts put the number r into the matrix of the ellipsoid, so that the radius
 there is √r: both are shown. *Distance* is that from the iterate to the optimum: the guess is right
 if it is below the radius. A region that is proved to be wrong is *refused*; "wrong" counts samples
-that were dropped and that the optimum needs. *Curvature* is our region around the same iterate,
-and *own* the same around where our own solver ends, after so many passes: certified, with nothing
-guessed. *Limit* is the share that the optimum itself leaves without influence."""
+that were dropped and that the optimum needs, of all splits together. *Curvature* is our region
+around the same iterate, and *own* the same around where our own solver ends, after so many passes:
+certified, with nothing guessed. *Limit* is the share that the optimum itself leaves without
+influence."""
 
 
 @dataclass(frozen=True, eq=False)

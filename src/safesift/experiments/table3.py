@@ -19,10 +19,13 @@ EXPERIMENT = Experiment(
     quick={"seed": (1,)},
     remarks="""\
 **Why the numbers differ.** On MNIST they hardly do, in spite of other features: logistic and
-squared hinge agree to a ten-thousandth, most of them at the paper's own λ. Safe logistic is 0.2
-points below the paper's, and best at the end of the grid, where the paper's is, too: as its λ goes
-with the mean of the losses, 1e-05 is some 300 times what the squared hinge is best with, and both
-would gain from less.""",
+squared hinge agree to two ten-thousandths. Safe logistic is 0.1 to 0.2 points below the paper's,
+and best at the end of the grid, where the paper's is, too: as its λ goes with the mean of the
+losses, 1e-05 is some 300 times what the squared hinge is best with, and both would gain from less.
+The stand-ins are harder than what they stand for: 96 % instead of 99 % on CIFAR-10, 90 % instead of
+97.5 % on the reviews. On CIFAR-10, where less λ is better still, the end of the grid costs safe
+logistic 0.6 points and more; on the reviews, where it is not, it is as good as the others with both
+penalties, as the paper says.""",
     # (data, loss, penalty): accuracy, best λ
     paper={
         ("mnist", "logistic", "l1"): (0.997, 0.01),
