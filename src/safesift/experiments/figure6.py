@@ -18,7 +18,7 @@ EXPERIMENT = Experiment(
 The paper shows pictures without numbers, and does not say which λ they belong to: ours are 1e-05
 and 1e-06 per sample, with accuracies within a tenth of a point of Table 3's. Its findings hold:
 below 80 % nothing is lost by screening, where random deletion loses up to 0.2 points of MNIST and
-0.9 of CIFAR-10; and beyond some point what is left are samples that the model gets wrong, and the
+0.8 of CIFAR-10; and beyond some point what is left are samples that the model gets wrong, and the
 ranking collapses. That point is 80 % on CIFAR-10, as the paper says, and 95 and 98 % on MNIST. Our
 hybrid ranking, which keeps representative samples with weights, does not: at 99 % it is ahead of
 both.""",

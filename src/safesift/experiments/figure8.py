@@ -16,11 +16,11 @@ squared hinge its findings hold: up to 60 % nothing is lost, where random deleti
 from 80 % on what is left are reviews that the model gets wrong, and deleting at random is far
 better. With safe logistic + l1 they do not. At the optimum 4 500 features are not zero, so that
 only balls are left to screen with (see Table 1): they rank the reviews by how large their entries
-are, which says as little as chance. Ranked by the margin, nothing is lost up to 60 % there either.
-The hybrid ranking is ahead of deleting at random up to 90 % with both losses, and with the squared
-hinge better than the model of all reviews at 60 and 70 %. With 800 reviews and fewer for 47 933
-words it falls behind chance with the squared hinge: weights cannot make up for words that no review
-that was kept has.""",
+are, which says hardly more than chance. Ranked by the margin, nothing is lost up to 60 % there
+either. The hybrid ranking is ahead of deleting at random up to 90 % with both losses, and with the
+squared hinge better than the model of all reviews at 60 and 70 %. With 800 reviews and fewer for
+47 933 words it falls behind chance with the squared hinge: weights cannot make up for words that no
+review that was kept has.""",
     quick={"seed": (1,)},
     quick_protocol=Compression(
         models=(Model("safe_logistic", "l1", 1e-3), Model("squared_hinge", "l2", 1e-4)),
