@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -20,6 +22,7 @@ def face(seed=0, n=60, p=12, threshold=0.1, ridge=0.0, far=1.0):
         columns=sparse.csc_array(X),
         weights=weights,
         slopes=X.T @ (weights * rng.normal(size=n)),
+        bends=X.T**2 @ weights + ridge,
         ridge=np.full(p, ridge),
         threshold=np.full(p, threshold),
         coef=far * rng.choice([-1.0, 1.0], size=p),
@@ -63,10 +66,9 @@ def test_an_intercept_may_change_its_sign():
 
 
 def test_where_nothing_can_be_gained_nothing_moves():
-    """At the minimiser, and where a column is empty and has no slope."""
+    """Columns that are empty have no slope, and no curvature to divide by."""
     model = face(threshold=0.0)
-    still = Face(
-        model.columns * 0.0, model.weights, model.slopes * 0.0, *[model.ridge] * 2, model.coef
-    )
+    nothing = np.zeros(12)
+    still = replace(model, columns=0.0 * model.columns, slopes=nothing, bends=nothing)
     found = still.slide()
     assert not found.change.any() and not found.moved.any()

@@ -28,7 +28,7 @@ def test_downhill_within_the_orthant(seed, p, zeros):
     assert (signs * reached >= 0).all()
     assert not reached[stopped].any() and (signs[stopped] != 0).all()
     assert rise(change) <= 1e-12 * abs(rise(-np.linalg.solve(H, slopes)))
-    # whoever is at zero and wants to leave the orthant keeps all others only if nothing else helps
+    # where nobody can move, somebody leaves: an active-set method gets on
     assert change.any() or stopped.any()
 
 

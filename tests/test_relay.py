@@ -70,7 +70,8 @@ def test_it_goes_on_alone(impatient):
 def test_steps_are_at_most_those_allowed(impatient):
     for most in (1, 2, 5):
         ((fit,),) = relay([[problem_of()]], Settings(1e-12, max_iter=most))
-        assert fit.solution.n_iter <= most
+        assert fit.solution.n_iter == most
+        assert fit.history[-1].gap == fit.solution.gap
         assert not fit.solution.converged
 
 

@@ -116,16 +116,17 @@ class _Descent:
     def _slide(self, which: NDArray[np.intp]) -> None:
         """A step on some features, which are not zero, and on the intercept, all at once."""
         problem, n = self._problem, len(which)
-        columns = self._columns[:, self._chosen[which]].astype(np.float64)
+        columns = self._columns[:, self._chosen[which]].astype(np.float64, copy=False)
         slopes = self._gradient[which] + problem.strong_convexity * self._coef[which]
-        coef, penalised = self._coef[which], np.ones(n)
+        bends, coef, penalised = self._bends[which], self._coef[which], np.ones(n)
         if problem.fit_intercept:
             columns = hstack([columns, np.ones((columns.shape[0], 1))], format="csc")
             slopes = np.append(slopes, self._at.loss_gradient[-1])
+            bends = np.append(bends, self._weights.sum())
             coef, penalised = np.append(coef, self._intercept), np.append(penalised, 0.0)
         slopes += columns.T @ (self._weights * self._moved)
         face = Face(
-            columns, self._weights, slopes, problem.strong_convexity * penalised,
+            columns, self._weights, slopes, bends, problem.strong_convexity * penalised,
             self._threshold * penalised, coef,
         )  # fmt: skip
         found = face.slide()

@@ -37,8 +37,11 @@ def conjugate_gradients(
     ----------
     product : callable
         v ↦ Hv, for a positive semidefinite H.
+    right : array
     precondition : callable
         v ↦ about H⁻¹v, positive definite.
+    enough : float
+        0 to go by the size of `right` alone.
     most_products : int, default=500
         However few they are, the way to where they end goes downhill.
     """

@@ -18,7 +18,6 @@ from safesift.solvers.orthant import orthant_step
 
 Array = NDArray[np.float64]
 
-
 # a direction need not be better than the signs are, which change with every step
 _MOST_PRODUCTS = 20
 
@@ -40,13 +39,15 @@ class Face:
     columns : sparse array of shape (n_samples, n_columns)
         Its rows are the a_i.
     weights : array of shape (n_samples,)
-    slopes, ridge, threshold, coef : arrays of shape (n_columns,)
-        A coefficient whose threshold is 0 may change its sign, others are stopped at zero.
+    slopes, bends, ridge, threshold, coef : arrays of shape (n_columns,)
+        `bends` are about the second derivatives. A coefficient whose threshold is 0 may change its
+        sign, others are stopped at zero.
     """
 
     columns: Any
     weights: Array
     slopes: Array
+    bends: Array
     ridge: Array
     threshold: Array
     coef: Array
@@ -67,8 +68,7 @@ class Face:
             n_products += 1
             return self.columns.T @ (self.weights * (self.columns @ v)) + self.ridge * v
 
-        bends = self.columns.power(2).T @ self.weights + self.ridge
-        bends[bends <= 0.0] = 1.0
+        bends = np.where(self.bends > 0.0, self.bends, 1.0)
         uphill = self.slopes + self.threshold * np.sign(self.coef)
         found = conjugate_gradients(product, -uphill, lambda v: v / bends, 0.0, _MOST_PRODUCTS)
         return found.solution, n_products

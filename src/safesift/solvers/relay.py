@@ -59,15 +59,17 @@ def _taken_over(
 
 
 def _after(first: Fit, then: Fit) -> Fit:
-    """A fit that was begun by another: what that one cost is counted in."""
-    if first.solution.gap < then.solution.gap:
-        return first
+    """The better of two fits, one begun by the other; what both cost is counted."""
     spent = first.history[-1]
+    best, history = then, [_later(check, spent) for check in then.history]
+    if first.solution.gap < then.solution.gap:
+        cost = history[-1]
+        best = first
+        history.append(replace(spent, passes=cost.passes, seconds=cost.seconds))
     n_iter = first.solution.n_iter + then.solution.n_iter
-    history = [_later(check, spent) for check in then.history]
     return replace(
-        then,
-        solution=replace(then.solution, n_iter=n_iter),
+        best,
+        solution=replace(best.solution, n_iter=n_iter),
         history=(*first.history, *history),
     )
 
