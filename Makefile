@@ -14,6 +14,7 @@ test: $(VENV)/.test lint
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/screening_cost.py

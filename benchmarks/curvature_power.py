@@ -22,13 +22,14 @@ import numpy as np
 from datasets import DATASETS  # the file beside this one
 from scipy.sparse.linalg import LinearOperator, cg
 
-from safesift.problem import Evaluation, Problem
+from safesift.problem.decisions import decide
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.regions import Curvature, Region
 from safesift.regions.ball import plain_ball
-from safesift.screening import decide
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import newton
-from safesift.validation import make_problem
 
 ALPHAS = np.geomspace(1e-3, 1e-5, 10)
 SMALL = 1000

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from safesift.duality import DualPoint
 from safesift.losses import LOSSES
-from safesift.validation import make_problem
+from safesift.problem.duality import DualPoint
+from safesift.problem.inputs import make_problem
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from tables import wide_console
 
 import safesift as ss
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
 
 ALPHA, GAP = 1e-3, 1e-6
 TRACKER = "SafeTracker"

@@ -5,11 +5,11 @@ Draws kernel_network.png: the anchors of the first layer, a digit, and some of i
 
 import numpy as np
 from matplotlib.figure import Figure
+from safesift_paper.features import ConvolutionalKernelNetwork, KernelLayer
+from safesift_paper.features.arrays import NumpyArrays
 from sklearn.datasets import load_digits
 
 import safesift as ss
-from safesift.features import ConvolutionalKernelNetwork, KernelLayer
-from safesift.features.arrays import NumpyArrays
 
 N_TRAIN = 1000
 

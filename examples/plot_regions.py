@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 from safesift.design import DenseDesign
+from safesift.problem.decisions import decide
+from safesift.problem.inputs import make_problem
 from safesift.regions import Curvature, Ellipsoid, GapBall, TestSet
-from safesift.screening import decide
-from safesift.validation import make_problem
 
 ANGLES = np.linspace(0.0, 2.0 * np.pi, 721)
 

@@ -12,7 +12,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file
 
-from safesift.cli import cli
+from safesift.cli.commands import cli
 
 N, P = 120, 4
 NAMES = [f"x{i}" for i in range(P)]

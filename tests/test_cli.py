@@ -15,8 +15,8 @@ import pytest
 
 import safesift as ss
 from safesift import progress
-from safesift.cli import screen as screen_command
-from safesift.console import stages
+from safesift.cli.commands import screen as screen_command
+from safesift.cli.console import stages
 from tests.cli_files import N, assert_refused, command, has_columns, kept_rows, run, samples
 
 screen = command("screen")
@@ -155,7 +155,7 @@ def test_compressed_output_of_a_plain_file(data):
 
 
 def test_progress_is_shown_for_long_work(data, monkeypatch):
-    monkeypatch.setattr("safesift.console.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
     result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
     for words in ("reading data.csv", "screening", "writing kept.csv"):
         assert words in result.stderr, words
@@ -164,7 +164,7 @@ def test_progress_is_shown_for_long_work(data, monkeypatch):
 
 def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setattr("safesift.console.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
     with stages():
         progress.report("solver", 3, 10)
         time.sleep(0.3)
@@ -238,7 +238,7 @@ def test_refuses_paths_before_any_work(data, monkeypatch, source, output, words)
     (data / "soft.csv").symlink_to(data / "data.csv")
     os.link(data / "data.csv", data / "hard.csv")
     (data / "folder.csv").mkdir()
-    monkeypatch.setattr("safesift.files.read", lambda *_: pytest.fail("the file was read"))
+    monkeypatch.setattr("safesift.faces.files.read", lambda *_: pytest.fail("the file was read"))
     left, before = os.listdir(data), (data / "data.csv").read_bytes()
     result = run("screen", data / source, "--target", "label", "--overwrite", "-o", data / output)
     assert_refused(result, words, data, left)
@@ -294,7 +294,7 @@ class _FullDisk:
     ],
 )
 def test_an_interrupted_write_leaves_nothing(data, monkeypatch, error, exit_code, words):
-    monkeypatch.setattr("safesift.files.csv_file.copy_rows", _FullDisk(error))
+    monkeypatch.setattr("safesift.faces.files.csv_file.copy_rows", _FullDisk(error))
     (data / "kept.csv").write_text("old")
     left = os.listdir(data)
     result = screen(data, "data.csv", "--overwrite")
@@ -337,7 +337,7 @@ def test_without_the_extra(tmp_path):
 def test_a_terminated_run_cleans_up(data):
     # a write that takes a minute, for a run that is terminated before
     script = (
-        "import time, safesift.files.csv_file as c\n"
+        "import time, safesift.faces.files.csv_file as c\n"
         "def wait(records, keep, stream):\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"
@@ -386,6 +386,7 @@ def test_every_parameter_of_a_loss_or_penalty_is_an_option():
 
 
 def test_starting_is_quick():
-    script = "import sys, safesift.cli; print([m for m in ('numpy', 'rich') if m in sys.modules])"
+    seen = "[m for m in ('numpy', 'rich') if m in sys.modules]"
+    script = f"import sys, safesift.cli.commands; print({seen})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n"

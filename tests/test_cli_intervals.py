@@ -8,7 +8,7 @@ import pytest
 from pyarrow import parquet
 
 import safesift as ss
-from safesift import files
+from safesift.faces import files
 from tests.cli_files import assert_refused, run
 
 N, NAMES = 60, ("x0", "x1")

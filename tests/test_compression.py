@@ -11,11 +11,11 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 
 import safesift as ss
 from safesift import progress
-from safesift.compression.examined import Model, examine
-from safesift.compression.leverage import DiagonalMetric, WholeMetric
+from safesift.problem.inputs import make_problem
 from safesift.regions import Region
 from safesift.regions.base import Everything
-from safesift.validation import make_problem
+from safesift.workflows.compression.examined import Model, examine
+from safesift.workflows.compression.leverage import DiagonalMetric, WholeMetric
 
 METHODS = ("screening", "margin", "random", "leverage", "hybrid")
 
@@ -375,7 +375,7 @@ def test_refuses_methods_and_repeats_of_a_curve(labelled):
 
 
 def test_nothing_is_solved_for_random_and_leverage(labelled, monkeypatch):
-    from safesift.compression import examined
+    from safesift.workflows.compression import examined
 
     monkeypatch.setattr(examined, "solve_path", lambda *_: pytest.fail("solved"))
     for method in ("random", "leverage"):

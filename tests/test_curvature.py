@@ -8,16 +8,16 @@ from scipy import linalg, sparse
 
 import safesift as ss
 from safesift.design import DenseDesign, SparseDesign, as_design
-from safesift.gram import WeightedGram
+from safesift.problem.decisions import decide
+from safesift.problem.gram import WeightedGram
+from safesift.problem.inputs import make_problem
 from safesift.regions import Curvature, GapBall
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel
 from safesift.regions.self_consistent import ellipsoids
 from safesift.regions.whitening import whiten
-from safesift.screening import decide
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import newton as newton_solver
-from safesift.validation import make_problem
 
 
 def oracle(B, x, alpha):

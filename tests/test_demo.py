@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from safesift import demo
-from safesift.cli import cli
+from safesift.cli.commands import cli
+from safesift.faces import demo
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import assume, given
 from scipy import sparse
 
-from safesift import losses, regions, threads
+from safesift import losses, regions
+from safesift.arithmetic import threads
 from safesift.losses import LOSSES
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.solvers import dual_loop
 from safesift.solvers.choice import prefers_dual_descent
 from safesift.solvers.dual_descent import dual_descent
@@ -20,7 +22,6 @@ from safesift.solvers.dual_form import dual_form
 from safesift.solvers.newton import newton
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import make_problem
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import examples

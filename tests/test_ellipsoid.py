@@ -9,12 +9,12 @@ import pytest
 
 import safesift as ss
 from safesift.design import DenseDesign
+from safesift.problem.inputs import make_problem
 from safesift.regions import Ellipsoid, EllipsoidalSet, GuessedBall, RegionError
 from safesift.regions.cuts import CutMaker
 from safesift.regions.ellipsoid import ellipsoid_step
 from safesift.regions.ellipsoidal import HalfSpace
 from safesift.regions.shape import Shape
-from safesift.validation import make_problem
 from tests.laws.laws import assert_contains
 from tests.laws.reference import optimum
 

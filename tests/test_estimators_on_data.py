@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_svmlight_file
 from sklearn.preprocessing import scale
 
 import safesift as ss
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
 from tests.laws.reference import objective, optimum
 
 

@@ -11,25 +11,25 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from safesift_paper import experiments
+from safesift_paper.datasets import DataUnavailableError
+from safesift_paper.experiments import runner, samples
+from safesift_paper.experiments.compression import _compared
+from safesift_paper.experiments.liblinear import NewtonRun, alpha_of
+from safesift_paper.experiments.render import section, write_page
+from safesift_paper.experiments.results import Results
+from safesift_paper.experiments.runner import Plan, plan_stand_ins
+from safesift_paper.experiments.spec import Experiment, Finding, Protocol
+from safesift_paper.experiments.stochastic import epochs_of_saga
+from safesift_paper.experiments.task import Task
 
-from safesift import experiments
-from safesift.cli import cli
-from safesift.datasets import DataUnavailableError
-from safesift.experiments import runner, samples
-from safesift.experiments.compression import _compared
-from safesift.experiments.liblinear import NewtonRun, alpha_of
-from safesift.experiments.render import section, write_page
-from safesift.experiments.results import Results
-from safesift.experiments.runner import Plan, plan_stand_ins
-from safesift.experiments.spec import Experiment, Finding, Protocol
-from safesift.experiments.stochastic import epochs_of_saga
-from safesift.experiments.task import Task
-from safesift.validation import make_problem
+from safesift.cli.commands import cli
+from safesift.problem.inputs import make_problem
 
 NAMES = [
     name
     for name in experiments.NAMES
-    if find_spec("safesift.compression") or name not in ("figure6", "figure7", "figure8")
+    if find_spec("safesift.workflows.compression") or name not in ("figure6", "figure7", "figure8")
 ]
 
 

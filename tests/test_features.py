@@ -8,6 +8,16 @@ import types
 
 import numpy as np
 import pytest
+from safesift_paper import datasets
+from safesift_paper.features import (
+    ConvolutionalKernelNetwork,
+    KernelLayer,
+    arrays,
+    cached_features,
+    ckn,
+)
+from safesift_paper.features.kmeans import spherical_kmeans, unit_rows
+from safesift_paper.features.layer import FittedLayer, Preparation, pooling_matrix
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
@@ -15,16 +25,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift import datasets, progress
-from safesift.features import (
-    ConvolutionalKernelNetwork,
-    KernelLayer,
-    arrays,
-    cached_features,
-    ckn,
-)
-from safesift.features.kmeans import spherical_kmeans, unit_rows
-from safesift.features.layer import FittedLayer, Preparation, pooling_matrix
+from safesift import progress
 
 SMALL = (KernelLayer(3, 12, 2), KernelLayer(2, 16, 2))
 

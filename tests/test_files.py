@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from sklearn.datasets import dump_svmlight_file
 
-from safesift import files
-from safesift.files import Columns
-from safesift.files.streams import replacing
+from safesift.faces import files
+from safesift.faces.files import Columns
+from safesift.faces.files.streams import replacing
 
 CELLS = 'id,a,"b, b",y,note\n'
 
@@ -104,7 +104,7 @@ def test_csv_compressed(write, extension, module):
 
 
 def test_csv_in_many_blocks(write, monkeypatch):
-    monkeypatch.setattr("safesift.files.csv_file._BLOCK_BYTES", 64)
+    monkeypatch.setattr("safesift.faces.files.csv_file._BLOCK_BYTES", 64)
     rows = [f"{i},{i % 2},{'x' * (i % 9)}\n" for i in range(200)]
     path = write("d.csv", "a,y,t\n" + "".join(rows))
     table = read(path, target="y", ignore=("t",), weights=None)

@@ -7,8 +7,8 @@ import pytest
 
 from safesift.grids import alpha_grid, alpha_max, at_level, check_levels, radius_min
 from safesift.penalties import ElasticNet
+from safesift.problem.inputs import make_problem
 from safesift.solvers.newton import newton
-from safesift.validation import make_problem
 
 
 def problem_of(loss="squared_hinge", penalty="l1", fit_intercept=True, weights=None, n=80, seed=0):

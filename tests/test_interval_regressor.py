@@ -17,9 +17,9 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift.intervals import distance
 from safesift.penalties import ElasticNet
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.intervals import distance
 from tests.laws.reference import optimum
 
 INF = np.inf

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from sklearn.exceptions import DataConversionWarning
 
 import safesift as ss
-from safesift.intervals import as_intervals, distance
 from safesift.losses import (
     AbsoluteInterval,
     EpsilonInsensitive,
@@ -20,7 +19,8 @@ from safesift.losses import (
     SquaredEpsilonInsensitive,
     SquaredInterval,
 )
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.intervals import as_intervals, distance
 from tests.laws.reference import optimum
 from tests.laws.strategies import eighths
 

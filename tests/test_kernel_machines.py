@@ -21,8 +21,8 @@ from sklearn.svm import SVC, SVR, NuSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift.rkhs.columns import GramColumns
-from safesift.rkhs.kernels import PairwiseKernel
+from safesift.design.gram_columns import GramColumns
+from safesift.design.kernels import PairwiseKernel
 
 
 @parametrize_with_checks(
@@ -383,7 +383,7 @@ def test_not_a_kernel_matrix():
 
 def test_indefinite_beyond_what_is_checked(monkeypatch):
     """Where only a part is checked beforehand, negative curvature is found while solving."""
-    from safesift.rkhs import factory
+    from safesift.design import kernel_choice as factory
 
     monkeypatch.setattr(factory, "_CHECKED", 1)
     rng = np.random.default_rng(0)

@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from safesift.problem.inputs import make_problem
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Settings
-from safesift.validation import make_problem
 
 # far more than a block that is converted at a time
 ROWS, COLUMNS = 40_000, 400

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from scipy import sparse
 
 from safesift import penalties
+from safesift.problem.inputs import make_problem
 from safesift.solvers.multiplier import multiplier_path
 from safesift.solvers.newton import newton
 from safesift.solvers.records import Settings
-from safesift.validation import make_problem
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, optimum
 from tests.laws.strategies import SMOOTH_NAMES

@@ -12,10 +12,10 @@ from hypothesis import assume, given
 from safesift import penalties
 from safesift.design import DenseDesign
 from safesift.losses import LOSSES
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.solvers.newton import newton
 from safesift.solvers.quadratic import Model, lasso, minimise
-from safesift.validation import make_problem
 from tests.laws import laws
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum

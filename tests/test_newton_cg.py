@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from scipy import sparse
 
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers import newton_cg as module
 from safesift.solvers.choice import best_solver
@@ -16,7 +17,6 @@ from safesift.solvers.gram_path import newton_path
 from safesift.solvers.newton import newton
 from safesift.solvers.newton_cg import newton_cg
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import make_problem
 from tests.laws.problems import recipes
 from tests.laws.strategies import SMOOTH_NAMES
 from tests.test_sparse_newton import KINDS, assert_decisions_hold, assert_solves, wide_problem

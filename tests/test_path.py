@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
-from safesift.design.tally import counting
+from safesift.arithmetic.tally import counting
+from safesift.problem.inputs import make_problem
 from safesift.regions import Curvature
 from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Settings
-from safesift.validation import make_problem
 from tests.laws.reference import optimum
 
 ALPHAS = np.geomspace(1e-1, 1e-4, 6)

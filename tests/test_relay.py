@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from safesift import safe_path
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.solvers import relay as module
 from safesift.solvers.choice import best_solver
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.records import Settings
 from safesift.solvers.relay import relay
-from safesift.validation import make_problem
 from tests.laws.reference import optimum
 
 

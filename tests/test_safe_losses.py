@@ -8,10 +8,10 @@ import pytest
 
 import safesift as ss
 from safesift import losses
-from safesift.convolution.safe import flat_interval
-from safesift.omegas import CustomOmega
-from safesift.problem import Problem
-from safesift.validation import make_problem
+from safesift.losses.omegas import CustomOmega
+from safesift.losses.safe import flat_interval
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from tests.laws import safe_losses
 from tests.laws.reference import optimum
 from tests.laws.safe_losses import LOG_COSH, PSEUDO_HUBER

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC, LinearSVR
 
 import safesift as ss
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, optimum
 
 

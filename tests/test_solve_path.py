@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import make_problem
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
 from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import safesift as ss
+from safesift.arithmetic.numerics import total
 from safesift.losses import EpsilonInsensitive
-from safesift.numerics import total
 from safesift.penalties import L1Ball, L2Ball
+from safesift.problem.inputs import make_problem
 from safesift.regions import AlphaBall, Auto, Curvature, Edit, EditBall, HalfSpaceCut, NormBall
-from safesift.validation import make_problem
 from tests.laws.reference import optimum
 
 

@@ -11,14 +11,14 @@ from safesift import penalties
 from safesift.design import as_design
 from safesift.design.columns import ColumnSubset, some_columns
 from safesift.losses import LOSSES
-from safesift.problem import Problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
 from safesift.solvers.newton import newton
 from safesift.solvers.records import Fit, Settings
 from safesift.solvers.sparse_newton import sparse_newton
 from safesift.solvers.working_gram import WorkingGram
-from safesift.validation import make_problem
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import SMOOTH_NAMES

@@ -15,8 +15,8 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift.tracking import state as states
-from safesift.tracking import tracker as trackers
+from safesift.estimators.tracking import state as states
+from safesift.estimators.tracking import tracker as trackers
 
 
 @parametrize_with_checks([ss.SafeTracker(ss.SafeClassifier()), ss.SafeTracker(ss.SafeRegressor())])

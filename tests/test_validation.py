@@ -12,7 +12,7 @@ import safesift as ss
 from safesift import losses, penalties, regions
 from safesift.design.dense import DenseDesign
 from safesift.design.sparse import SparseDesign
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 
 
 def data(n=20, p=3):

@@ -10,145 +10,82 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from safesift import registry
+
 __version__ = "0.1.0"
 
-# name -> the module that holds it; loaded when first used, so that the import stays cheap
-_LAZY = {
-    "IntervalRegressor": "safesift.estimators.interval",
-    "SafeClassifier": "safesift.estimators.classifier",
-    "SafeClassifierCV": "safesift.estimators.cross_validation",
-    "SafeKernelClassifier": "safesift.estimators.kernel_classifier",
-    "SafeKernelRegressor": "safesift.estimators.kernel_regressor",
-    "SafeRegressor": "safesift.estimators.regressor",
-    "SafeRegressorCV": "safesift.estimators.cross_validation",
-    "SafeTracker": "safesift.tracking.tracker",
-    "SampleScreener": "safesift.estimators.sampler",
-    "MiningResult": "safesift.mining",
-    "mine_hard": "safesift.mining",
-    "SampleCompressor": "safesift.estimators.compressor",
-    "Compressed": "safesift.compression",
-    "CompressionCurve": "safesift.compression",
-    "Ranking": "safesift.compression",
-    "compress": "safesift.compression",
-    "compression_curve": "safesift.compression",
-    "rank_samples": "safesift.compression",
-    "safe_path": "safesift.path",
-    "PathResult": "safesift.path",
-    "kernel_rows": "safesift.kernel_machines",
-    "safe_kernel_path": "safesift.kernel_machines",
-    "KernelPathResult": "safesift.kernel_machines",
-    "screen": "safesift.screening",
-    "ScreeningResult": "safesift.screening",
-    "screen_range": "safesift.ranges",
-    "RangeResult": "safesift.ranges",
-    "solve_and_repair": "safesift.repair",
-    "RegionError": "safesift.regions",
-    "CustomOmega": "safesift.omegas",
-    "Omega": "safesift.omegas",
-    "SetDistance": "safesift.convolution",
-    "infimum_convolution": "safesift.convolution",
-    "make_safe": "safesift.convolution",
-    "mu_for_fraction": "safesift.convolution",
-    "mu_max": "safesift.convolution",
-    "objective_bounds": "safesift.convolution",
-    "plot_losses": "safesift.plotting",
-    "pointwise_bound": "safesift.convolution",
+# module -> the public names it holds; loaded when first used, so that the import stays cheap
+_PUBLIC = {
+    "safesift.estimators.classifier": ("SafeClassifier",),
+    "safesift.estimators.compression_curve": ("CompressionCurve", "compression_curve"),
+    "safesift.estimators.compressor": ("SampleCompressor",),
+    "safesift.estimators.cross_validation": ("SafeClassifierCV", "SafeRegressorCV"),
+    "safesift.estimators.interval": ("IntervalRegressor",),
+    "safesift.estimators.kernel_classifier": ("SafeKernelClassifier",),
+    "safesift.estimators.kernel_regressor": ("SafeKernelRegressor",),
+    "safesift.estimators.mining": ("MiningResult", "mine_hard"),
+    "safesift.estimators.regressor": ("SafeRegressor",),
+    "safesift.estimators.sampler": ("SampleScreener",),
+    "safesift.estimators.tracking.tracker": ("SafeTracker",),
+    "safesift.faces.plotting": ("plot_losses",),
+    "safesift.losses.omegas": ("CustomOmega", "Omega"),
+    "safesift.losses.safe": ("infimum_convolution", "make_safe"),
+    "safesift.losses.sets": ("SetDistance",),
+    "safesift.regions": ("RegionError",),
+    "safesift.workflows.choose_mu": ("mu_for_fraction", "mu_max"),
+    "safesift.workflows.compression": ("Compressed", "Ranking", "compress", "rank_samples"),
+    "safesift.workflows.kernel_path": ("KernelPathResult", "kernel_rows", "safe_kernel_path"),
+    "safesift.workflows.objective_bounds": ("objective_bounds", "pointwise_bound"),
+    "safesift.workflows.path": ("PathResult", "safe_path"),
+    "safesift.workflows.ranges": ("RangeResult", "screen_range"),
+    "safesift.workflows.repair": ("solve_and_repair",),
+    "safesift.workflows.screening": ("ScreeningResult", "screen"),
 }
-_MODULES = ("datasets", "features", "grids", "losses", "penalties", "regions")
+_MODULES = ("grids", "losses", "penalties", "regions")
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "Compressed",
-    "CompressionCurve",
-    "CustomOmega",
-    "IntervalRegressor",
-    "KernelPathResult",
-    "MiningResult",
-    "Omega",
-    "PathResult",
-    "RangeResult",
-    "Ranking",
-    "RegionError",
-    "SafeClassifier",
-    "SafeClassifierCV",
-    "SafeKernelClassifier",
-    "SafeKernelRegressor",
-    "SafeRegressor",
-    "SafeRegressorCV",
-    "SafeTracker",
-    "SampleCompressor",
-    "SampleScreener",
-    "ScreeningResult",
-    "SetDistance",
-    "__version__",
-    "compress",
-    "compression_curve",
-    "datasets",
-    "features",
-    "grids",
-    "infimum_convolution",
-    "kernel_rows",
-    "losses",
-    "make_safe",
-    "mine_hard",
-    "mu_for_fraction",
-    "mu_max",
-    "objective_bounds",
-    "penalties",
-    "plot_losses",
-    "pointwise_bound",
-    "rank_samples",
-    "regions",
-    "safe_kernel_path",
-    "safe_path",
-    "screen",
-    "screen_range",
-    "solve_and_repair",
-]
+__all__ = ["__version__", *sorted((*_MODULES, *_HOME))]
+
+# what results offer and faces draw, write or read: imported when first asked for
+registry.provide("plot_choice", "safesift.faces.plotting")
+registry.provide("plot_compression", "safesift.faces.plotting")
+registry.provide("plot_path", "safesift.faces.plotting")
+registry.provide("summary", "safesift.faces.report")
+registry.provide("format_of", "safesift.faces.files")
 
 if TYPE_CHECKING:
-    from safesift import datasets, features, grids, losses, penalties, regions
-    from safesift.compression import (
-        Compressed,
-        CompressionCurve,
-        Ranking,
-        compress,
-        compression_curve,
-        rank_samples,
-    )
-    from safesift.convolution import (
-        SetDistance,
-        infimum_convolution,
-        make_safe,
-        mu_for_fraction,
-        mu_max,
-        objective_bounds,
-        pointwise_bound,
-    )
+    from safesift import grids, losses, penalties, regions
     from safesift.estimators.classifier import SafeClassifier
+    from safesift.estimators.compression_curve import CompressionCurve, compression_curve
     from safesift.estimators.compressor import SampleCompressor
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
     from safesift.estimators.kernel_classifier import SafeKernelClassifier
     from safesift.estimators.kernel_regressor import SafeKernelRegressor
+    from safesift.estimators.mining import MiningResult, mine_hard
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
-    from safesift.kernel_machines import KernelPathResult, kernel_rows, safe_kernel_path
-    from safesift.mining import MiningResult, mine_hard
-    from safesift.omegas import CustomOmega, Omega
-    from safesift.path import PathResult, safe_path
-    from safesift.plotting import plot_losses
-    from safesift.ranges import RangeResult, screen_range
+    from safesift.estimators.tracking.tracker import SafeTracker
+    from safesift.faces.plotting import plot_losses
+    from safesift.losses.omegas import CustomOmega, Omega
+    from safesift.losses.safe import infimum_convolution, make_safe
+    from safesift.losses.sets import SetDistance
     from safesift.regions import RegionError
-    from safesift.repair import solve_and_repair
-    from safesift.screening import ScreeningResult, screen
-    from safesift.tracking.tracker import SafeTracker
+    from safesift.workflows.choose_mu import mu_for_fraction, mu_max
+    from safesift.workflows.compression import Compressed, Ranking, compress, rank_samples
+    from safesift.workflows.kernel_path import KernelPathResult, kernel_rows, safe_kernel_path
+    from safesift.workflows.objective_bounds import objective_bounds, pointwise_bound
+    from safesift.workflows.path import PathResult, safe_path
+    from safesift.workflows.ranges import RangeResult, screen_range
+    from safesift.workflows.repair import solve_and_repair
+    from safesift.workflows.screening import ScreeningResult, screen
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"safesift.{name}")
-    if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'safesift' has no attribute {name!r}")

@@ -20,7 +20,7 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from safesift.cli import cli
+    from safesift.cli.commands import cli
 
     # a terminated run cleans up like an interrupted one
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))

@@ -12,11 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import norm
-from safesift.parameters import require_positive
+from safesift.arithmetic.numerics import norm
+from safesift.parameters import check_count, require_positive
 from safesift.penalties import L1Ball
-from safesift.problem import Problem
-from safesift.validation import check_count
+from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -47,7 +46,7 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, ratio: float = 1e-4) -> Arr
     --------
     >>> import numpy as np
     >>> from safesift.grids import alpha_grid
-    >>> from safesift.validation import make_problem
+    >>> from safesift.problem.inputs import make_problem
     >>> inputs = make_problem(np.eye(2), [1.0, -3.0], loss="squared", penalty="l1", alpha=1.0)
     >>> print(alpha_grid(inputs.problem, 3, 1e-2))
     [1.5   0.15  0.015]

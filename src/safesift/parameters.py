@@ -1,6 +1,10 @@
-"""Parameters of losses, penalties and regions: numbers, or one clear sentence."""
+"""Parameters: numbers as they should be, or one clear sentence."""
 
 from __future__ import annotations
+
+import math
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +31,24 @@ def require_finite(name: str, value: ArrayLike) -> None:
     numbers = _numbers(name, value)
     if not np.isfinite(numbers).all():
         raise ValueError(f"{name} must be finite, got {_worst(numbers)!r}.")
+
+
+def check_positive(name: str, value: Any) -> float:
+    """A positive finite number."""
+    try:
+        number = float(None if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.") from None
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+    return number
+
+
+def check_count(name: str, value: Any) -> int:
+    """A positive whole number."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}.")
+    return int(value)
 
 
 def _numbers(name: str, value: ArrayLike, per_sample: bool = False) -> Array:

@@ -1,10 +1,11 @@
-"""Names for losses, penalties and regions, and the one sentence said when a name is unknown."""
+"""Names: of losses, penalties and regions, and of what a higher layer provides for a lower one."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from typing import TypeVar
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -46,3 +47,17 @@ def unknown_name(argument: str, value: object, table: Mapping[str, object]) -> V
         f"{argument}={value!r} is not known: did you mean {near[0]!r}? "
         f"Choose one of {', '.join(sorted(table))}."
     )
+
+
+# name -> the module that holds it
+_PROVIDED: dict[str, str] = {}
+
+
+def provide(name: str, module: str) -> None:
+    """Say which module holds a function that lower layers may ask for by its name."""
+    _PROVIDED[name] = module
+
+
+def provided(name: str) -> Callable[..., Any]:
+    """A function of a higher layer: how a result draws itself without knowing of pictures."""
+    return getattr(importlib.import_module(_PROVIDED[name]), name)

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from safesift import losses, penalties
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, solve
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from safesift import losses, penalties
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows
 
 _CONTEXT = Context(prec=80, Emin=-999999, Emax=999999)

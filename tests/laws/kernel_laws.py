@@ -13,14 +13,15 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import safesift as ss
 from safesift.design import as_design
-from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds
-from safesift.rkhs.ball import gap_ball
-from safesift.rkhs.curvature import curvature_set
-from safesift.rkhs.factory import KernelChoice, on_kernel
+from safesift.design.kernel_choice import KernelChoice
+from safesift.problem.decisions import Bounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.inputs import make_problem, on_kernel
+from safesift.problem.problem import Problem
+from safesift.regions.kernel_ball import gap_ball
+from safesift.regions.kernel_curvature import curvature_set
 from safesift.solvers.kernel_path import kernel_path
 from safesift.solvers.records import Settings
-from safesift.validation import make_problem
 from tests.laws.problems import Recipe, arrays
 from tests.laws.reference import Optimum, dense_rows, optimum
 

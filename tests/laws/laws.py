@@ -14,7 +14,8 @@ import numpy as np
 import safesift as ss
 from safesift import regions
 from safesift.design import DenseDesign
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Tested
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, Hull

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
 from safesift.penalties import PENALTIES
-from safesift.problem import Problem
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, objective, optimum
 
 LOSSES = ("squared_hinge", "safe_logistic", "smoothed_hinge", "hinge")

@@ -15,7 +15,8 @@ from scipy import sparse
 from safesift import losses, penalties
 from safesift.design import as_design
 from safesift.losses import LOSSES
-from safesift.problem import Problem, Quadratic
+from safesift.problem.evaluation import Quadratic
+from safesift.problem.problem import Problem
 from tests.laws.problems import make_loss
 
 FAMILIES = ("plain", "duplicates", "collinear", "deficient", "kink", "close", "scaled", "wide")

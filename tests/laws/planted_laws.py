@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from safesift import regions
-from safesift.numerics import target_size
-from safesift.regions.base import Bounds, Region
+from safesift.arithmetic.numerics import target_size
+from safesift.problem.decisions import Bounds, Decisions, decide
+from safesift.regions.base import Region
 from safesift.regions.center import Center
 from safesift.regions.intercept import UnboundedInterceptError
-from safesift.screening import Decisions, ScreeningResult, decide
+from safesift.workflows.screening import ScreeningResult
 from tests.laws.planted import Planted, plant, rough_center
 
 

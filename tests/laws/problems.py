@@ -16,8 +16,8 @@ from scipy import sparse
 from safesift import losses, penalties
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem import Problem
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from tests.laws.safe_losses import SAFE_LOSSES
 
 FAMILIES = ("random", "duplicates", "collinear", "tight", "kink", "offset")

@@ -15,7 +15,7 @@ import cvxpy as cp
 import numpy as np
 
 from safesift import losses, penalties
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.regions import EllipsoidalSet
 from tests.laws.safe_losses import CONIC
 

@@ -17,7 +17,7 @@ import numpy as np
 from safesift import losses
 from safesift.losses import Loss
 from safesift.losses.numeric import numeric_version
-from safesift.omegas import L1, CustomOmega, Entropy, Quadratic
+from safesift.losses.omegas import L1, CustomOmega, Entropy, Quadratic
 
 Expression = cp.Expression
 Conic = Callable[[Expression], tuple[Expression, list[cp.Constraint]]]

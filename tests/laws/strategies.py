@@ -17,8 +17,8 @@ from scipy import sparse
 
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import PENALTIES, Penalty
-from safesift.problem import Problem
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 
 LOSS_NAMES = sorted(LOSSES)
 PENALTY_NAMES = sorted(PENALTIES)

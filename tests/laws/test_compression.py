@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import safesift as ss
-from safesift.compression import calibration, compressing
-from safesift.compression.examined import Examined
 from safesift.losses import LOSSES
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.workflows.compression import calibration, compressing
+from safesift.workflows.compression.examined import Examined
 from tests.laws.problems import Recipe, arrays, build, recipes
 from tests.laws.reference import objective, optimum
 from tests.laws.strategies import examples

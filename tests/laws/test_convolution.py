@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import safesift as ss
 from safesift import losses
 from safesift.losses.numeric import numeric_version
-from safesift.omegas import L1, OMEGAS, CustomOmega, Entropy, NonpositiveL1, Quadratic
+from safesift.losses.omegas import L1, OMEGAS, CustomOmega, Entropy, NonpositiveL1, Quadratic
 from tests.laws import safe_losses
 from tests.laws.safe_losses import NUMERIC, SAFE_LOSSES
 from tests.laws.strategies import examples, extremes, numbers

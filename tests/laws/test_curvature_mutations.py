@@ -11,7 +11,7 @@ import pytest
 from safesift import regions
 from safesift.losses import Loss
 from safesift.penalties import norms
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.regions import center, curvature, features, nystrom, self_consistent
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.shape import Shape

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from safesift import threads
+from safesift.arithmetic import threads
 from safesift.design import DenseDesign, SparseDesign, as_design
 from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
 from safesift.design.base import UNDERFLOW
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
 from tests.laws import exact
 from tests.laws.strategies import entries, examples, extremes, numbers
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import safesift as ss
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import examples, losses, penalties
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safesift.duality import Dual
+from safesift.design.gram_columns import GramColumns
+from safesift.design.kernel import KernelDesign
 from safesift.losses import LOSSES
-from safesift.problem import Problem
-from safesift.rkhs import ball, curvature
-from safesift.rkhs.columns import GramColumns
-from safesift.rkhs.design import KernelDesign
+from safesift.problem.duality import Dual
+from safesift.problem.problem import Problem
+from safesift.regions import kernel_ball as ball
+from safesift.regions import kernel_curvature as curvature
 from safesift.solvers import kernel_rounds
 from safesift.solvers.kernel_block import Block
 from tests.laws import kernel_laws as laws

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from safesift.mining import search, working
+from safesift.estimators.mining import search, working
 from tests.laws import mining_laws as laws
 from tests.laws.mining_laws import FAMILIES, LOSSES, Recipe, setting
 from tests.laws.reference import NotSolvedError

@@ -10,12 +10,13 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from safesift import duality, regions
+from safesift import regions
 from safesift.losses.base import Piece
 from safesift.losses.branch import DualTerm
 from safesift.losses.convolved import Convolved
 from safesift.losses.numeric import _Numeric
-from safesift.problem import Problem
+from safesift.problem import duality
+from safesift.problem.problem import Problem
 from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
 from tests.laws import laws
 from tests.laws.problems import FAMILIES, Recipe

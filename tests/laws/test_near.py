@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safesift.gram import WeightedGram
+from safesift.problem.decisions import decide
+from safesift.problem.gram import WeightedGram
 from safesift.regions import energy, near
 from safesift.regions.base import Region
-from safesift.screening import decide
 from safesift.solvers import deciding
 from safesift.solvers.working_gram import WorkingGram
 from tests.laws import planted, planted_laws

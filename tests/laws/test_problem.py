@@ -20,10 +20,9 @@ from scipy import sparse
 
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem import Problem
-from safesift.regions.base import Bounds
-from safesift.screening import Decisions, decide
-from safesift.validation import make_problem
+from safesift.problem.decisions import Bounds, Decisions, decide
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from tests.laws import exact
 from tests.laws.dual_reference import dual_optimum
 from tests.laws.reference import NotSolvedError, Program, dense_rows

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import safesift as ss
-from safesift.tracking import certificate, follower, metric, sums
-from safesift.tracking.data import Data
+from safesift.estimators.tracking import certificate, follower, metric, sums
+from safesift.estimators.tracking.data import Data
 from tests.laws import tracking_laws as laws
 from tests.laws.strategies import examples
 

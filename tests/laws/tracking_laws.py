@@ -11,13 +11,13 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
+from safesift.estimators.tracking.certificate import certified_gap, slope, undecided
+from safesift.estimators.tracking.data import Data
+from safesift.estimators.tracking.follower import Follower
+from safesift.estimators.tracking.pieces import Targets
 from safesift.losses import LOSSES
-from safesift.problem import Problem
-from safesift.tracking.certificate import certified_gap, slope, undecided
-from safesift.tracking.data import Data
-from safesift.tracking.follower import Follower
-from safesift.tracking.pieces import Targets
-from safesift.validation import make_problem
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, objective, optimum
 
 LOSS_NAMES = (

@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import Array, Design
+from safesift.design.base import Array, Design, RowSubset
 from safesift.design.dense import DenseDesign
-from safesift.design.subset import RowSubset
 
 
 def some_columns(design: Design, features: NDArray[np.bool_]) -> Design:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design import tally
+from safesift.arithmetic import tally
+from safesift.arithmetic.threads import each, run
 from safesift.design.base import Array, Design
-from safesift.threads import each, run
 
 # the types that are compiled for: blocks of any other are converted first
 _COMPILED_TYPES = (np.float32, np.float64)
@@ -98,7 +98,7 @@ class CsrProducts(Design):
         used = weights != 0
         if not used.all():
             return self.only(used).gram(weights[used])
-        from safesift.kernels.csr import add_gram
+        from safesift.arithmetic.compiled.csr import add_gram
 
         p, weights, blocks = self.n_features, _plain(weights), self._blocks_read()
         total, partial = np.zeros((2, p, p))
@@ -128,7 +128,7 @@ class CsrProducts(Design):
 
     def _dot(self, rows: slice, x: Array, out: Array) -> None:
         """out = (rows of the design) @ x."""
-        from safesift.kernels import csr
+        from safesift.arithmetic.compiled import csr
 
         multiply = csr.dot if x.ndim == 1 else csr.dot_many
         multiply(*self._entries(rows), x, out)
@@ -139,7 +139,7 @@ class CsrProducts(Design):
         self, shape: tuple[int, ...], load: Callable[[slice], Array], blocks: list[slice]
     ) -> Array:
         """Σ over the blocks of (their rows)ᵀ @ load(rows)."""
-        from safesift.kernels import csr
+        from safesift.arithmetic.compiled import csr
 
         add = csr.add_transposed_many if shape else csr.add_transposed
 

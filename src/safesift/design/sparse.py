@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from safesift.design.base import Array, Design
+from safesift.design.base import Array, Design, RowSubset
 from safesift.design.csr import CsrProducts
-from safesift.design.subset import RowSubset
 
 # entries of a block: so many that a thread is worth its start, and for every column so many that
 # adding up the sums of blocks costs little
@@ -85,7 +84,7 @@ class SparseDesign(CsrProducts):
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
 
     def _block_norms_sq(self, block: Any) -> Array:
-        from safesift.kernels.csr import norms_sq
+        from safesift.arithmetic.compiled.csr import norms_sq
 
         out = np.empty(block.shape[0])
         norms_sq(block.data, block.indptr, out)

@@ -15,11 +15,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from safesift.design import as_design
 from safesift.estimators.linear import LinearModel, Samples, records
 from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
+from safesift.parameters import check_positive
 from safesift.penalties import Penalty
-from safesift.problem import Problem
+from safesift.problem.inputs import check_weights
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.solvers.records import Fit
-from safesift.validation import check_positive, check_weights
 
 Array = NDArray[np.float64]
 

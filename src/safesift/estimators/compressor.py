@@ -7,13 +7,13 @@ from typing import Any, Self
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from safesift.compression import compress
 from safesift.estimators.linear import FLOATS
 from safesift.estimators.resampling import Resampler, as_labels
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.registry import resolve
+from safesift.workflows.compression import compress
 
 
 class SampleCompressor(Resampler):

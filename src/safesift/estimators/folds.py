@@ -30,7 +30,7 @@ from sklearn.utils.validation import _check_method_params
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples, missed
 from safesift.grids import along, alpha_grid, check_levels
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.solvers.records import Fit
 
 Array = NDArray[np.float64]

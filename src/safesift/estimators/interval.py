@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
+from safesift.arithmetic.numerics import total
 from safesift.estimators.linear import LinearModel, Samples
-from safesift.intervals import as_intervals, distance
 from safesift.losses import Loss
-from safesift.numerics import total
 from safesift.penalties import Penalty
+from safesift.problem.inputs import check_weights, make_problem
+from safesift.problem.intervals import as_intervals, distance
 from safesift.regions import Region
-from safesift.validation import check_weights, make_problem
 
 Array = NDArray[np.float64]
 

@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from safesift.design.kernel_choice import KernelChoice
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
+from safesift.parameters import check_count, check_positive
 from safesift.penalties import L2, Penalty
-from safesift.problem import Problem
-from safesift.rkhs.factory import KernelChoice, on_kernel
+from safesift.problem.inputs import on_kernel
+from safesift.problem.problem import Problem
 from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
 from safesift.solvers.kernel_rounds import State
 from safesift.solvers.records import Fit, Settings
-from safesift.validation import check_count, check_positive
 
 Array = NDArray[np.float64]
 

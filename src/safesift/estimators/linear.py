@@ -21,19 +21,14 @@ from threadpoolctl import threadpool_limits
 from safesift.design import as_design
 from safesift.estimators.following import CallbackSupportMixin, whole
 from safesift.losses import LOSSES, Loss
+from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem import Problem
+from safesift.problem.inputs import check_penalty, make_problem
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers.path import solve_path
-from safesift.solvers.records import Fit, Settings
-from safesift.validation import (
-    check_count,
-    check_penalty,
-    check_positive,
-    check_screening,
-    make_problem,
-)
+from safesift.solvers.records import Fit, Settings, check_screening
 
 Array = NDArray[np.float64]
 

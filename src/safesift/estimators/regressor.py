@@ -13,8 +13,8 @@ from sklearn.base import RegressorMixin
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.inputs import check_weights
 from safesift.regions import Region
-from safesift.validation import check_weights
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ from safesift.estimators.models import MODELS
 from safesift.estimators.resampling import Resampler, as_labels
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
+from safesift.problem.inputs import check_weights
 from safesift.regions import Region
 from safesift.registry import resolve
-from safesift.validation import check_weights
 
 Array = NDArray[np.float64]
 

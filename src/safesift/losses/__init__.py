@@ -1,7 +1,7 @@
 """Losses: each one in one class, a function of prediction and target, elementwise.
 
 A loss knows its value, its slope, its curvature, its conjugate and the pieces on which it is
-flat, linear or quadratic. It knows nothing of regions: a decision (`safesift.screening`) is the
+flat, linear or quadratic. It knows nothing of regions: a decision (`problem.decisions`) is the
 strict containment of an interval of predictions in a piece.
 
 To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1),

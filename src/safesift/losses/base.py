@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 
 Array = NDArray[np.float64]
 INF = math.inf

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.losses.graph import Graph
+from safesift.losses.omegas import Omega
 from safesift.losses.roots import solve_increasing
 from safesift.losses.scalar import ScalarFunction
-from safesift.numerics import EPS
-from safesift.omegas import Omega
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

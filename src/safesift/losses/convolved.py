@@ -19,10 +19,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.losses.branch import Branch, DualTerm, make_branch
 from safesift.losses.graph import Graph
 from safesift.losses.roots import solve_increasing
-from safesift.numerics import EPS
 
 Array = NDArray[np.float64]
 

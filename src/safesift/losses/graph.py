@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.interpolant import NotSmoothError
+from safesift.arithmetic.numerics import EPS
+from safesift.losses.interpolant import NotSmoothError
 from safesift.losses.scalar import ScalarFunction
-from safesift.numerics import EPS
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
 from safesift.losses.numeric import numeric_version
-from safesift.omegas import Quadratic
+from safesift.losses.omegas import Quadratic
 from safesift.parameters import require_positive
 
 

@@ -14,8 +14,8 @@ from safesift.losses.base import Array, Loss, MarginLoss, Piece, ResidualLoss
 from safesift.losses.branch import DualTerm
 from safesift.losses.convolved import Convolved
 from safesift.losses.graph import Graph, trace
+from safesift.losses.omegas import L1, Omega
 from safesift.losses.scalar import Function, ScalarFunction
-from safesift.omegas import L1, Omega
 
 Floor = Callable[[Array, Array], Array]
 # the term of a loss that is not convolved with anything

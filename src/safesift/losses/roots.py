@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 
 Array = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.interpolant import Interpolant, NotSmoothError, interpolate
+from safesift.losses.interpolant import Interpolant, NotSmoothError, interpolate
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from safesift.numerics import norm
+from safesift.arithmetic.numerics import norm
 from safesift.parameters import require_positive
 from safesift.penalties.base import Cut, Penalty, Subgradient
 from safesift.penalties.formulas import l1_least_norm, largest

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 
 Array = NDArray[np.float64]
 

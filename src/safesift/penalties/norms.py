@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import norm
+from safesift.arithmetic.numerics import norm
 from safesift.parameters import require_finite
 from safesift.penalties.base import Penalty, Subgradient
 from safesift.penalties.formulas import (

@@ -1,5 +1,6 @@
 """Regions that contain every optimum, and bound the prediction of every row."""
 
+from safesift.problem.decisions import Bounds
 from safesift.regions.auto import Auto
 from safesift.regions.ball import (
     BallRegion,
@@ -9,7 +10,7 @@ from safesift.regions.ball import (
     NormBall,
     ObjectiveBall,
 )
-from safesift.regions.base import Bounds, Intersection, Region, RegionError, TestSet
+from safesift.regions.base import Intersection, Region, RegionError, TestSet
 from safesift.regions.curvature import Curvature
 from safesift.regions.cuts import HalfSpaceCut
 from safesift.regions.ellipsoid import Ellipsoid

@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ball import GradientBall, plain_ball
 from safesift.regions.base import Everything, Intersection, Region, TestSet
 from safesift.regions.curvature import Curvature

@@ -14,16 +14,13 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS, norm, total
+from safesift.arithmetic.numerics import EPS, norm, total
 from safesift.parameters import require_positive
 from safesift.penalties import L2
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.base import Region, RegionError, TestSet, require_strong_convexity
-from safesift.regions.ellipsoidal import (
-    BallTimesInterval,
-    EllipsoidalSet,
-    KnownPredictions,
-)
+from safesift.regions.ellipsoidal import BallTimesInterval, EllipsoidalSet, KnownPredictions
 from safesift.regions.intercept import intercept_interval
 from safesift.regions.shape import Shape
 

@@ -9,51 +9,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
-from safesift.problem import Evaluation, Problem
+from safesift.problem.decisions import Bounds, RowBounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
 
 class RegionError(ValueError):
     """A region turned out not to contain the optimum, so nothing it says can be trusted."""
-
-
-class Bounds(NamedTuple):
-    """lower ≤ a_iᵀx* (+ intercept) ≤ upper for every row and every optimum."""
-
-    lower: Array
-    upper: Array
-
-    @classmethod
-    def unknown(cls, n_samples: int) -> Bounds:
-        """Nothing is known of any row."""
-        return cls(np.full(n_samples, -np.inf), np.full(n_samples, np.inf))
-
-    def take(self, rows: NDArray) -> Bounds:
-        return Bounds(self.lower[rows], self.upper[rows])
-
-    def intersect(self, other: Bounds) -> Bounds:
-        """The better of two bounds, per row."""
-        return Bounds(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
-
-    def widened(self, factor: float) -> Bounds:
-        """Intervals `factor` times as long, around the same middles."""
-        with np.errstate(invalid="ignore"):
-            more = 0.5 * (factor - 1.0) * (self.upper - self.lower)
-            return Bounds(self.lower - more, self.upper + more)
-
-
-class RowBounds(Protocol):
-    """Bounds that are made when they are asked for: `Bounds` are, of course, of that kind."""
-
-    def take(self, rows: slice) -> Bounds:
-        """The bounds of some rows."""
 
 
 class TestSet(ABC):

@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS, norm
-from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds
+from safesift.arithmetic.numerics import EPS, norm
+from safesift.problem.decisions import Bounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import norm
 from safesift.design.base import Design
-from safesift.numerics import norm
-from safesift.problem import Evaluation, Problem
+from safesift.problem.decisions import Bounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ball import GapBall, GradientBall, StartRegion, plain_ball
-from safesift.regions.base import Bounds, Everything, Intersection, Region, TestSet
+from safesift.regions.base import Everything, Intersection, Region, TestSet
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel, models
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull

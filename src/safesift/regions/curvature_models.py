@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.gram import WeightedGram
-from safesift.numerics import EPS
-from safesift.problem import Problem
+from safesift.arithmetic.numerics import EPS
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
 from safesift.regions.nystrom import NystromCurvature, directions
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import Whitening, whiten

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ball import StartRegion
 from safesift.regions.base import Region, TestSet
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace

@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 
 from safesift import progress
-from safesift.numerics import EPS, norm
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.parameters import require_positive
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ball import GapBall, NormBall, ObjectiveBall, StartRegion, plain_ball
 from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Curvature

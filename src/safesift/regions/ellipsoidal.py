@@ -9,9 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, ROOT_UNDERFLOW, norm
 from safesift.design.base import Design
-from safesift.numerics import EPS, ROOT_UNDERFLOW, norm
-from safesift.regions.base import Bounds, RegionError, TestSet, clean
+from safesift.problem.decisions import Bounds
+from safesift.regions.base import RegionError, TestSet, clean
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]

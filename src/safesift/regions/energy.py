@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS, norm
-from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds
+from safesift.arithmetic.numerics import EPS, norm
+from safesift.problem.decisions import Bounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ellipsoidal import EllipsoidalSet
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import Whitening, whiten

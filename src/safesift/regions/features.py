@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.design.base import Design
-from safesift.numerics import EPS
-from safesift.regions.base import Bounds, TestSet
+from safesift.problem.decisions import Bounds
+from safesift.regions.base import TestSet
 from safesift.regions.center import Center
 
 Array = NDArray[np.float64]

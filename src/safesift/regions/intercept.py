@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.numerics import norm, total
-from safesift.problem import Problem
+from safesift.arithmetic.numerics import norm, total
+from safesift.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from safesift.problem import Evaluation
+    from safesift.problem.evaluation import Evaluation
     from safesift.regions.ball import Ball
 
 # shifts change by this factor; so many tries reach from the scale of the data to its extremes

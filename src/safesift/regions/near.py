@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
+from safesift.arithmetic.numerics import EPS, cholesky, norm
 from safesift.design.base import Design
-from safesift.gram import WeightedGram
-from safesift.numerics import EPS, cholesky, norm
-from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds, Everything, RowBounds, TestSet, clean
+from safesift.problem.decisions import Bounds, RowBounds
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
+from safesift.regions.base import Everything, TestSet, clean
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features

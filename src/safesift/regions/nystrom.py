@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
-from safesift.numerics import EPS, norm
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]

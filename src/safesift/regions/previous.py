@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, norm, prediction_error, target_size
 from safesift.design import as_design
-from safesift.numerics import EPS, norm, prediction_error, target_size
 from safesift.penalties import L2
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions.ball import Ball, BallRegion
 
 Array = NDArray[np.float64]

@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
-from safesift.numerics import EPS, norm
-from safesift.regions.base import Bounds, bounds_of_rows
+from safesift.problem.decisions import Bounds
+from safesift.regions.base import bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import CurvatureModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm
 from safesift.design.base import Design
-from safesift.numerics import EPS, UNDERFLOW, norm
 
 Array = NDArray[np.float64]
 

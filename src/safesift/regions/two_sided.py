@@ -23,9 +23,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
-from safesift.numerics import EPS, norm
-from safesift.regions.base import Bounds, bounds_of_rows
+from safesift.problem.decisions import Bounds
+from safesift.regions.base import bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 
 Array = NDArray[np.float64]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from safesift.gram import WeightedGram
-from safesift.problem import Evaluation, Problem
+from safesift.problem.decisions import Decisions
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
 from safesift.regions import REGIONS, Region
 from safesift.regions.base import Everything, TestSet
 from safesift.regions.near import near_optimum
-from safesift.screening import Decisions
 from safesift.solvers.records import Settings
 
 # up to this share of undecided rows, a region that costs many passes is not built for them

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from safesift.design import DenseDesign, SparseDesign
 from safesift.penalties import L1, L2, ElasticNet
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import LARGEST, newton

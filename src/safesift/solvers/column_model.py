@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import hstack
 
-from safesift.design import SparseDesign, tally
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic import tally
+from safesift.design import SparseDesign
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.solvers.face import Face
 
 Array = NDArray[np.float64]
@@ -75,7 +77,7 @@ class _Descent:
     """The way to the minimiser of one model."""
 
     def __init__(self, columns: Any, problem: Problem, at: Evaluation, features: Mask) -> None:
-        from safesift.kernels import columns as kernel
+        from safesift.arithmetic.compiled import lasso as kernel
 
         self._kernel, self._problem, self._at = kernel, problem, at
         self._columns, self._arrays = columns, (columns.data, columns.indices, columns.indptr)

@@ -8,16 +8,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.columns import some_columns
-from safesift.numerics import EPS, norm
-from safesift.problem import Evaluation, Problem
-from safesift.regions.base import Bounds, bounds_of_rows
+from safesift.problem.decisions import Bounds, Decisions, decide
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
+from safesift.regions.base import bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.energy import distance_bound, gap_ellipsoid, proved_curvature
 from safesift.regions.features import zero_features
 from safesift.regions.shape import Shape
-from safesift.screening import Decisions, decide
 from safesift.solvers.working_gram import WorkingGram
 
 Array = NDArray[np.float64]

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import row_blocks
 from safesift.losses.base import Piece
-from safesift.numerics import row_blocks
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ class Undecided(Doubt):
         self._region = region
 
     def rows(self, problem: Problem, at: Evaluation, movement: Array | None) -> Rows | None:
-        from safesift.screening import decide
+        from safesift.problem.decisions import decide
 
         bounds = self._region.build(problem, at).bounds(problem.design)
         decisions = decide(problem, bounds, "always")

@@ -20,17 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.design import tally
-from safesift.duality import Dual, DualPoint
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic import tally
+from safesift.arithmetic.threads import each
+from safesift.problem.decisions import Decisions, decide
+from safesift.problem.duality import Dual, DualPoint
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.base import Everything
-from safesift.screening import Decisions, decide
 from safesift.solvers.dual_loop import Loop, row_norms_sq
 from safesift.solvers.gap_region import KnownGap
 from safesift.solvers.newton import reference_value
 from safesift.solvers.records import Check, Fit, Settings, Solution
-from safesift.threads import each
 
 Array = NDArray[np.float64]
 

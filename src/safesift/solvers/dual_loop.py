@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design import tally
+from safesift.arithmetic import tally
+from safesift.arithmetic.numerics import total
 from safesift.design.base import Design
 from safesift.design.sparse import SparseDesign
-from safesift.duality import Ray
-from safesift.numerics import total
-from safesift.problem import Problem
-from safesift.screening import Decisions
+from safesift.problem.decisions import Decisions
+from safesift.problem.duality import Ray
+from safesift.problem.problem import Problem
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY, mean_row_length
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.dual_newton import Part, proximal_points
@@ -46,7 +46,7 @@ class Loop:
     """
 
     def __init__(self, problem: Problem, norms_sq: Array, seed: int) -> None:
-        from safesift.kernels import dual
+        from safesift.arithmetic.compiled import dual
 
         self._kernel = dual
         self._form = dual_form(problem.loss, problem.y)

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import norm, solve_positive, total
 from safesift.design.base import Design
-from safesift.numerics import norm, solve_positive, total
 from safesift.solvers.dual_form import DualForm
 
 Array = NDArray[np.float64]

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from safesift import progress
-from safesift.duality import WIDTHS
 from safesift.penalties import L2
-from safesift.problem import Evaluation, Problem
+from safesift.problem.duality import WIDTHS
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 

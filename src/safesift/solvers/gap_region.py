@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from safesift.numerics import EPS
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic.numerics import EPS
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions import GapBall, GradientBall, Region, TestSet
 from safesift.regions.ball import Ball
 from safesift.regions.base import Everything, Intersection

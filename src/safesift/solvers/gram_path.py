@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.tally import Tally, counting
-from safesift.problem import Problem
+from safesift.arithmetic.tally import Tally, counting
+from safesift.problem.decisions import Decisions, decide
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.base import TestSet
-from safesift.screening import Decisions, decide
 from safesift.solvers.certify import quick_region, thorough_region, worth_more
 from safesift.solvers.doubt import Doubt, EveryRow, Guess, Undecided
 from safesift.solvers.lockstep import Run, alone, together

@@ -12,16 +12,6 @@ from safesift.losses import Loss
 Array = NDArray[np.float64]
 
 
-class NotPositiveError(ValueError):
-    """The kernel has a negative eigenvalue, so the problem has no solution."""
-
-    def __init__(self, how: str) -> None:
-        super().__init__(
-            f"kernel is not positive semidefinite ({how}): use another kernel or parameter, or add "
-            "a multiple of the identity to a precomputed matrix."
-        )
-
-
 @dataclass(frozen=True, eq=False)
 class Block:
     """min over β, c of Σ step_i f(Kβ + offset + c; y) + ½βᵀKβ + c·wanted, on some samples.

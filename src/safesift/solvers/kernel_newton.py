@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from safesift.numerics import EPS, cholesky
-from safesift.solvers.kernel_block import Block, NotPositiveError
+from safesift.arithmetic.numerics import EPS, cholesky
+from safesift.design.kernels import NotPositiveError
+from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_pairs import Inner
 
 Array = NDArray[np.float64]

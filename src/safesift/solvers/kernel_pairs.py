@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import solve_positive
+from safesift.arithmetic.numerics import solve_positive
+from safesift.design.kernels import NotPositiveError
 from safesift.solvers.dual_form import DualForm, dual_form
-from safesift.solvers.kernel_block import Block, NotPositiveError
+from safesift.solvers.kernel_block import Block
 
 Array = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ def improve_by_pairs(
     block: Block, form: DualForm, beta: Array, tol: float, sweeps: int = _FIRST_SWEEPS
 ) -> Inner:
     """Steps on pairs (on single coordinates without an intercept) for a few sweeps' worth."""
-    from safesift.kernels.pairs import descend_pairs, descend_singles
+    from safesift.arithmetic.compiled.pairs import descend_pairs, descend_singles
 
     descend = descend_singles if block.wanted is None else descend_pairs
     ends = (form.low, form.high, block.lower, block.upper)

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.design import tally
-from safesift.duality import DualPoint
-from safesift.problem import Problem
-from safesift.rkhs.ball import gap_ball
-from safesift.rkhs.curvature import curvature_set
-from safesift.rkhs.design import KernelDesign
-from safesift.screening import Decisions, decide
+from safesift.arithmetic import tally
+from safesift.design.kernel import KernelDesign
+from safesift.problem.decisions import Decisions, decide
+from safesift.problem.duality import DualPoint
+from safesift.problem.problem import Problem
+from safesift.regions.kernel_ball import gap_ball
+from safesift.regions.kernel_curvature import curvature_set
 from safesift.solvers.kernel_rounds import SMALL, Rounds, State
 from safesift.solvers.records import Check, Fit, Settings, Solution
 

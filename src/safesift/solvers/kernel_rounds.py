@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem import Evaluation, Problem
-from safesift.rkhs.design import Element, KernelDesign
-from safesift.screening import Decisions
+from safesift.design.kernel import Element, KernelDesign
+from safesift.problem.decisions import Decisions
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_newton import solve_by_newton

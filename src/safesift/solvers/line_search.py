@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from scipy.optimize import minimize_scalar
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 
 
 def best_share(objective: Callable[[float], float]) -> float:

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS, total
 from safesift.design.base import Design
-from safesift.gram import WeightedGram
 from safesift.losses import Loss
-from safesift.numerics import EPS, total
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
 from safesift.solvers.quadratic import Model, minimise
 from safesift.solvers.working_gram import WorkingGram
 

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem import Evaluation, Problem, evaluate_together
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem, evaluate_together
 
 Result = TypeVar("Result")
 

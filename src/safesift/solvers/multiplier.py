@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS
+from safesift.arithmetic.numerics import EPS
 from safesift.penalties import L1, L2, L1Ball
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.solvers.deciding import Found, decide_by_ball
 from safesift.solvers.newton_cg import CGTrack
 from safesift.solvers.records import Fit, Settings

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.duality import WIDTHS, DualPoint
-from safesift.gram import WeightedGram
-from safesift.numerics import EPS
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic.numerics import EPS
+from safesift.problem.duality import WIDTHS, DualPoint
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
 from safesift.solvers.doubt import Doubt, EveryRow
 from safesift.solvers.lockstep import Query, Run, alone
 from safesift.solvers.records import Solution

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from safesift.design.base import Design
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.solvers.conjugate_gradients import Product, conjugate_gradients
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.deciding import Found, decide_by_ball

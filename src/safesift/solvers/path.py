@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.solvers.choice import best_solver
 from safesift.solvers.records import Fit, Settings
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from safesift.numerics import EPS, norm, solve_positive
+from safesift.arithmetic.numerics import EPS, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
 from safesift.solvers.orthant import orthant_step
 

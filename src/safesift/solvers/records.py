@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.duality import DualPoint
-from safesift.problem import Evaluation, Problem
-
-if TYPE_CHECKING:
-    from safesift.regions import Region
-    from safesift.screening import Decisions
+from safesift.problem.decisions import Decisions
+from safesift.problem.duality import DualPoint
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
+from safesift.regions import REGIONS, Region
+from safesift.registry import resolve
 
 Array = NDArray[np.float64]
 
@@ -48,6 +48,13 @@ class Settings:
     def decides(self, k: int) -> bool:
         """Whether rows are decided for the k-th problem of a level."""
         return self.decided is None or k in self.decided
+
+
+def check_screening(screening: Any) -> Any:
+    """The string "auto", None, or a region by its name."""
+    if screening is None or screening == "auto":
+        return screening
+    return resolve("screening", screening, REGIONS, Region)
 
 
 @dataclass(frozen=True, eq=False)

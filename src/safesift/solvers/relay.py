@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem import Problem
+from safesift.problem.problem import Problem
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.gram_path import newton_path

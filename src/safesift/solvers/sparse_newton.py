@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import SparseDesign
-from safesift.problem import Evaluation, Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.solvers.column_model import Accuracy, ColumnModel
 from safesift.solvers.deciding import Found, decide_by_gap

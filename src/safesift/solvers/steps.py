@@ -8,8 +8,8 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.numerics import EPS
-from safesift.problem import Problem
+from safesift.arithmetic.numerics import EPS
+from safesift.problem.problem import Problem
 from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import Model, minimise
 from safesift.solvers.views import Local, SomeRows, View

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.design.tally import Tally, counting
-from safesift.numerics import EPS, total
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.tally import Tally, counting
+from safesift.problem.decisions import Decisions, decide
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.screening import Decisions, decide
 from safesift.solvers.deciding import Found
 from safesift.solvers.line_search import best_share
 from safesift.solvers.newton import reference_value

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.gram import WeightedGram
-from safesift.numerics import total
-from safesift.problem import Evaluation, Problem
+from safesift.arithmetic.numerics import total
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.gram import WeightedGram
+from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 

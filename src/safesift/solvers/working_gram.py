@@ -10,7 +10,7 @@ from scipy import sparse
 
 from safesift.design.base import Design
 from safesift.design.columns import some_columns
-from safesift.gram import WeightedGram
+from safesift.problem.gram import WeightedGram
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

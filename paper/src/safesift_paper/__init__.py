@@ -1,0 +1,1 @@
+"""The paper's data sets, features and experiments, on the public names of safesift."""

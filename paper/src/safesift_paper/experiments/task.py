@@ -1,0 +1,136 @@
+"""A problem whose samples are to be screened, and whose solution is known."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.grids import along, alpha_max
+from safesift.losses import LOSSES, Loss
+from safesift.problem.inputs import make_problem
+from safesift.problem.problem import Problem
+from safesift.regions import Region, RegionError
+from safesift.registry import resolve
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Fit, Settings
+from safesift.workflows.screening import screen
+
+Array = NDArray[np.float64]
+
+# a margin is this much on the wrong side of the flat piece before a sample was dropped wrongly
+_CLEARLY = 1e-4
+# levels of the way to an l1 solution per power of ten, and their relative duality gap
+_PER_DECADE, _COARSE = 4, 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Train a linear classifier without an intercept, as the paper does.
+
+    Attributes
+    ----------
+    X, y : the training samples
+    loss : str
+    penalty : {"l1", "l2"}
+    alpha : float
+    tol : float
+        Relative duality gap of the solution that decisions are compared with.
+    """
+
+    X: Any
+    y: Array
+    loss: str
+    penalty: str
+    alpha: float
+    tol: float = 1e-9
+
+    @cached_property
+    def problem(self) -> Problem:
+        return make_problem(
+            self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha
+        ).problem
+
+    @cached_property
+    def fits(self) -> list[Fit]:
+        """The problem, solved: along a coarse path first, where features enter one by one."""
+        path: list[Fit] = []
+        if self._way:
+            levels = [[at] for at in self._way]
+            path = [fit for (fit,) in solve_path(levels, Settings(tol=_COARSE))]
+        start = [path[-1].coef] if path else None
+        ((last,),) = solve_path([[self.problem]], Settings(tol=self.tol), start)
+        return [*path, last]
+
+    @cached_property
+    def _way(self) -> list[Problem]:
+        """The same with larger alphas, falling; none under l2, which needs no such help."""
+        top = alpha_max(self.problem)
+        if self.penalty != "l1" or self.alpha >= top:
+            return []
+        n_levels = 1 + math.ceil(_PER_DECADE * math.log10(top / self.alpha))
+        return along(self.problem, np.geomspace(top, self.alpha, n_levels + 1)[:-1])
+
+    @property
+    def solution(self) -> Array:
+        """Certified coefficients."""
+        return self.fits[-1].coef
+
+    @property
+    def passes(self) -> float:
+        """Products with as many rows as there are, until the solution was found."""
+        return sum(fit.history[-1].passes for fit in self.fits)
+
+    @cached_property
+    def margins(self) -> Array:
+        """y_i a_iᵀx*."""
+        return self.y * (self.X @ self.solution)
+
+    @cached_property
+    def flat_from(self) -> float:
+        """The margin from which the loss is flat."""
+        loss = resolve("loss", self.loss, LOSSES, Loss)
+        (flat,) = (piece for piece in loss.pieces(np.ones(1)) if piece.is_flat)
+        return float(flat.lower[0])
+
+    @property
+    def limit(self) -> float:
+        """Percent of the samples that the optimum itself leaves without influence."""
+        return 100.0 * float(np.mean(self.margins > self.flat_from))
+
+    def screened(self, region: Region, coef: Array) -> dict[str, Any]:
+        """The share that a region drops, and whether the optimum agrees."""
+        begin = time.perf_counter()
+        try:
+            result = screen(
+                self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha, coef=coef,
+                region=region, fold="never",
+            )  # fmt: skip
+        except RegionError:
+            # proved not to contain the optimum: nothing it says can be used
+            return {"screened": None, "certified": False, "wrong": None}
+        seconds, dropped = time.perf_counter() - begin, ~result.keep
+        return {
+            "screened": 100.0 * float(dropped.mean()),
+            "certified": bool(result.certified),
+            "wrong": int((dropped & (self.margins < self.flat_from - _CLEARLY)).sum()),
+            "gap": float(result.gap),
+            "seconds": round(seconds, 3),
+        }
+
+
+def screened_text(outcomes: list[dict[str, Any]]) -> str:
+    """Several outcomes of a region: mean and deviation, and what is wrong with it."""
+    from safesift_paper.experiments.tables import spread
+
+    known = [one for one in outcomes if one["screened"] is not None]
+    if not known:
+        return "refused"
+    text = spread(one["screened"] for one in known)
+    wrong = sum(one["wrong"] for one in known)
+    return f"{text} ({wrong} wrong)" if wrong else text

@@ -1,0 +1,1 @@
+"""Floats that know their error; blocks, threads, tallies, compiled loops."""

@@ -1,0 +1,264 @@
+"""The command line. What is slow to import is imported when a command runs."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from safesift import __version__
+
+_PATH = click.Path(path_type=Path)
+
+
+class Refusal(click.ClickException):
+    """One sentence on stderr, exit code 2."""
+
+    exit_code = 2
+
+
+@contextmanager
+def _in_one_sentence() -> Iterator[None]:
+    """Show what the library or the system refuses as a sentence, without a traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read the output went away: click ends quietly
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Refusal(f"{where}{error.strerror or error}.") from error
+    except (ValueError, TypeError, MemoryError) as error:
+        raise Refusal(str(error) or type(error).__name__) from error
+
+
+class _Name(click.ParamType):
+    """A name of a registry, which is loaded only to show it in the help."""
+
+    name = "name"
+
+    def __init__(self, module: str, registry: str) -> None:
+        self._module, self._registry = module, registry
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return f"[{'|'.join(getattr(import_module(self._module), self._registry))}]"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        return value  # the library says which name it does not know, and which one is near
+
+
+class _NameList(click.ParamType):
+    """Column names between commas; a name with a comma in it goes in double quotes."""
+
+    name = "A,B,C"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return self.name
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        if isinstance(value, tuple):
+            return value
+        return tuple(next(csv.reader([value], skipinitialspace=True), ()))
+
+
+# which columns play which part, and what the training is: of every command that has a model
+_MODEL_OPTIONS = (
+    click.option(
+        "--target",
+        metavar="COLUMN",
+        help="The column to predict: for CSV and Parquet; npz and svmlight imply it.",
+    ),
+    click.option(
+        "--upper",
+        metavar="COLUMN",
+        help="For interval losses: the column (npz: the array) of upper ends; --target holds the "
+        "lower ones. An empty or infinite cell is an open end.",
+    ),
+    click.option(
+        "--features",
+        type=_NameList(),
+        default=(),
+        help="The columns to predict from.  [default: all others]",
+    ),
+    click.option("--ignore", type=_NameList(), default=(), help="Columns that are not features."),
+    click.option(
+        "--weights", metavar="COLUMN", help="The column (npz: the array) of sample weights."
+    ),
+    click.option(
+        "--loss",
+        type=_Name("safesift.losses", "LOSSES"),
+        default="squared_hinge",
+        show_default=True,
+    ),
+    click.option(
+        "--penalty", type=_Name("safesift.penalties", "PENALTIES"), default="l2", show_default=True
+    ),
+    click.option(
+        "--alpha",
+        type=float,
+        default=1e-4,
+        show_default=True,
+        help="Weight of the penalty, next to the mean loss.",
+    ),
+    click.option("--mu", type=float, help="Moves the flat piece of a hinge or of safe_logistic."),
+    click.option("--epsilon", type=float, help="Half-width of the tube of an insensitive loss."),
+    click.option("--width", type=float, help="Width of the quadratic piece of a smoothed loss."),
+    click.option("--delta", type=float, help="Where the loss huber becomes linear."),
+    click.option("--l1-ratio", type=float, help="Share of the l1 norm in the penalty elastic_net."),
+    click.option("--radius", type=float, help="Radius of the penalties l1_ball and l2_ball."),
+    click.option("--intercept", is_flag=True, help="The model has an intercept, not penalised."),
+    click.option(
+        "--region",
+        type=_Name("safesift.regions", "REGIONS"),
+        default="auto",
+        show_default=True,
+        help="The set that is proved to contain every optimum.",
+    ),
+)
+
+
+def _with_options(options: Sequence[Callable]) -> Callable[[Callable], Callable]:
+    """Give a command all of these options, in their order."""
+
+    def decorate(command: Callable) -> Callable:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="safesift")
+def cli() -> None:
+    """Throw away the training samples that cannot change a model, and prove it."""
+
+
+@cli.command(short_help="Write the rows of a file that can change the model.")
+@click.argument("data", type=_PATH)
+@click.option(
+    "--output",
+    "-o",
+    type=_PATH,
+    required=True,
+    metavar="KEPT",
+    help="Where to write the kept rows, in the format of DATA.",
+)
+@_with_options(_MODEL_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
+@click.option("--overwrite", is_flag=True, help="Allow KEPT to exist already.")
+def screen(**options: Any) -> None:
+    """Write the rows of DATA that can change the model to KEPT, in order and unchanged.
+
+    DATA is a CSV, Parquet, npz (arrays X and y) or svmlight file. The model is the one that
+    minimises the mean loss plus alpha times the penalty: choose these as in your training. The
+    model of the kept rows is the model of all rows, and that is proved.
+    """
+    with _in_one_sentence():
+        from safesift.cli.screen import run
+
+        run(options)
+
+
+@cli.command(short_help="Write a given number of rows, the best to train on.")
+@click.argument("data", type=_PATH)
+@click.option(
+    "--keep",
+    required=True,
+    metavar="AMOUNT",
+    help="How much to keep: a share (10% or 0.1) or a number of rows (6000).",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=_PATH,
+    required=True,
+    metavar="SMALL",
+    help="Where to write the kept rows, in the format of DATA.",
+)
+@click.option(
+    "--weights-output",
+    type=_PATH,
+    metavar="FILE",
+    help="Choose rows that are trained on with weights, and write those, one per line.",
+)
+@click.option(
+    "--method",
+    type=_Name("safesift.workflows.compression.methods", "METHODS"),
+    default="hybrid",
+    show_default=True,
+    help="How rows are chosen.",
+)
+@click.option("--stratify", is_flag=True, help="Keep of every class its share.")
+@click.option("--random-state", type=int, help="The same number, the same rows.")
+@_with_options(_MODEL_OPTIONS)
+@click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
+@click.option("--overwrite", is_flag=True, help="Allow SMALL and FILE to exist already.")
+def compress(**options: Any) -> None:
+    """Write AMOUNT of the rows of DATA to SMALL, in order and unchanged.
+
+    DATA is a CSV, Parquet, npz (arrays X and y) or svmlight file. The rows are those from which
+    the model is best trained that minimises the mean loss plus alpha times the penalty: choose
+    these as in your training.
+    """
+    with _in_one_sentence():
+        from safesift.cli.compress import run
+
+        run(options)
+
+
+@cli.command(short_help="See it work on handwritten digits.")
+@click.option(
+    "--output",
+    "-o",
+    type=_PATH,
+    default="safesift-demo.png",
+    show_default=True,
+    metavar="PICTURE",
+    help="Where to draw the picture.",
+)
+def demo(output: Path) -> None:
+    """Train on handwritten digits with and without the samples that do not matter."""
+    with _in_one_sentence():
+        from safesift.faces.demo import run
+
+        run(output)
+
+
+@cli.command(short_help="Run the paper's experiments again, and put its numbers beside ours.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--out",
+    type=_PATH,
+    default="results",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where results, pictures and the page go. What is finished there is not run again.",
+)
+@click.option("--quick", is_flag=True, help="A small version on small data, in minutes.")
+@click.option(
+    "--stand-in",
+    "stand_ins",
+    multiple=True,
+    metavar="DATA",
+    help="Use cifar10 in place of svhn, or imdb in place of rcv1; may be given twice.",
+)
+@click.option(
+    "--page", type=_PATH, metavar="FILE", help="The page.  [default: FOLDER/reproduction.md]"
+)
+@click.option("--page-only", is_flag=True, help="Run nothing: write the page from what is there.")
+def reproduce(**options: Any) -> None:
+    """Run experiments of the paper: table1 … table4, figure1 … figure8, or all of them.
+
+    MNIST, SVHN and RCV-1 are looked for in the folder SAFESIFT_DATA, then in the cache
+    (SAFESIFT_CACHE, by default ~/.cache/safesift), and are downloaded otherwise. A run that was
+    interrupted goes on where it was.
+    """
+    with _in_one_sentence():
+        from safesift_paper.command import run
+
+        run(options)

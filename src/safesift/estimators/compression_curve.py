@@ -1,0 +1,257 @@
+"""How good the model is when a part of the samples is deleted, method by method."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.estimators.models import MODELS
+from safesift.estimators.repeats import Run, Split, splits_of
+from safesift.losses import LOSSES, Loss
+from safesift.parameters import check_count
+from safesift.penalties import Penalty
+from safesift.regions import Region
+from safesift.registry import provided, resolve
+from safesift.workflows.compression.compressing import Choice, Compressed
+from safesift.workflows.compression.examined import Examined, Model, examine
+from safesift.workflows.compression.methods import method_named
+from safesift.workflows.compression.ranking import generator, seed_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
+
+
+@dataclass(frozen=True, eq=False)
+class CompressionCurve:
+    """Scores on test data against the fraction of the training samples that is deleted.
+
+    Attributes
+    ----------
+    fractions : array of shape (n_fractions,)
+        Deleted fractions, rising.
+    n_kept : array of shape (n_fractions,)
+        Training samples that are left.
+    methods : tuple of str
+    scores : array of shape (n_methods, n_fractions, n_repeats)
+        NaN where no model could be fitted.
+    full : array of shape (n_repeats,)
+        Scores of the model of all training samples.
+    metric : str
+        What the scores are: "accuracy", "R²", or the name of the scorer.
+    mean, standard_error : arrays of shape (n_methods, n_fractions)
+        Over the repeats.
+    """
+
+    fractions: Array
+    n_kept: NDArray[np.intp]
+    methods: tuple[str, ...]
+    scores: Array
+    full: Array
+    metric: str
+
+    @property
+    def mean(self) -> Array:
+        return self.scores.mean(axis=-1)
+
+    @property
+    def standard_error(self) -> Array:
+        n = self.scores.shape[-1]
+        return self.scores.std(axis=-1, ddof=1) / math.sqrt(n) if n > 1 else 0.0 * self.mean
+
+    def of(self, method: str) -> Array:
+        """The mean scores of one method."""
+        if method not in self.methods:
+            raise ValueError(f"method={method!r} is not among {', '.join(self.methods)}.")
+        return self.mean[self.methods.index(method)]
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the scores with their standard errors against the deleted fraction.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return provided("plot_compression")(self, axes)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What every repeat does."""
+
+    model: Model
+    methods: tuple[str, ...]
+    counts: tuple[int, ...]
+    region: Region | str
+    scoring: Any
+
+    def estimator(self, alpha: float) -> Any:
+        model = self.model
+        task = resolve("loss", model.loss, LOSSES, Loss).task
+        return MODELS[task](
+            loss=model.loss, penalty=model.penalty, alpha=alpha, fit_intercept=model.fit_intercept
+        )
+
+
+def compression_curve(
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    alpha: float = 1e-4,
+    fractions: Sequence[float] = FRACTIONS,
+    methods: Sequence[str] = ("hybrid", "screening", "random"),
+    n_repeats: int = 5,
+    test: tuple[Any, Any] | None = None,
+    scoring: Any = None,
+    fit_intercept: bool = False,
+    region: str | Region = "auto",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
+) -> CompressionCurve:
+    """Fit models to compressed data and score them on test data, for several methods.
+
+    Every repeat draws its own fifth of the samples to test on, the same for all methods, ranks the
+    others, deletes a fraction of them by `compress` and fits the model to what is left, with the
+    weights and the alpha that `compress` gives.
+
+    Parameters
+    ----------
+    X, y, loss, penalty, alpha, region
+        As in `rank_samples`.
+    fractions : sequence of float, default=(0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
+        Which fractions of the training samples to delete, in [0, 1).
+    methods : sequence of str, default=("hybrid", "screening", "random")
+        Methods of `rank_samples`.
+    n_repeats : int, default=5
+    test : (X_test, y_test), optional
+        Test data, in place of splits: all of X is trained on, and the repeats differ in
+        `random_state` only.
+    scoring : str or callable, optional
+        A scorer of scikit-learn, such as "neg_mean_squared_error"; by default the estimator's own:
+        accuracy for classification, R² for regression.
+    fit_intercept : bool, default=False
+    n_jobs : int, optional
+        Processes, as joblib counts them.
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints a line for every tenth of the models.
+
+    Returns
+    -------
+    CompressionCurve
+
+    Examples
+    --------
+    >>> import safesift as ss
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(1000, 10, flip_y=0.1, random_state=0)
+    >>> curve = ss.compression_curve(X, y, alpha=1e-3, fractions=[0.5, 0.9], n_repeats=3,
+    ...                              random_state=0)
+    >>> curve.mean.shape, curve.metric
+    ((3, 2), 'accuracy')
+    >>> bool(curve.of("hybrid")[1] > curve.of("screening")[1])
+    True
+    """
+    deleted = _check_fractions(fractions)
+    for method in methods:
+        method_named(method)
+    rng = generator(random_state)
+    task = resolve("loss", loss, LOSSES, Loss).task
+    splits = splits_of(X, y, test, check_count("n_repeats", n_repeats), task, rng)
+    n_train = len(splits[0].train)
+    counts = np.maximum(np.round((1.0 - deleted) * n_train).astype(int), 1)
+    model = Model(loss, penalty, alpha, fit_intercept)
+    plan = _Plan(model, tuple(methods), tuple(counts), region, scoring)
+    seeds = [seed_of(rng) for _ in splits]
+    full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))
+    return CompressionCurve(deleted, counts, plan.methods, scores, full, _metric(scoring, task))
+
+
+def _scores(
+    plan: _Plan, X: Any, y: Any, splits: list[Split], seeds: list[int], run: Run
+) -> tuple[Array, Array]:
+    """Of all rows, for every split; and for methods × counts × splits."""
+    pairs = zip(splits, seeds, strict=True)
+    choices = list(run(_choices, [(plan, X, y, *pair) for pair in pairs], "ranking"))
+    tasks = [
+        (plan, X, y, split, small)
+        for split, smalls in zip(splits, choices, strict=True)
+        for small in smalls
+    ]
+    found = np.array(list(run(_score, tasks, "fitting"))).reshape(len(splits), -1)
+    shape = len(plan.methods), len(plan.counts), len(splits)
+    return found[:, 0], found[:, 1:].T.reshape(shape)
+
+
+def _choices(plan: _Plan, X: Any, y: Any, split: Split, seed: int) -> list[Compressed | None]:
+    """All rows first, then for every method and count the rows to fit to."""
+    from sklearn.utils import _safe_indexing
+
+    rows = _safe_indexing(X, split.train), _safe_indexing(y, split.train)
+    samples = examine(*rows, plan.model, None, plan.region, seed)
+    n = len(samples.weights)
+    everything = Compressed(np.arange(n), None, plan.model.alpha, True, "all", n)
+    return [
+        everything,
+        *(_made(samples, method, count, seed) for method in plan.methods for count in plan.counts),
+    ]
+
+
+def _made(samples: Examined, method: str, count: int, seed: int) -> Compressed | None:
+    """None where there are fewer rows than classes."""
+    if samples.classes is not None and count < len(samples.classes):
+        return None
+    return Choice(method).made(samples, int(count), np.random.default_rng(seed))
+
+
+def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) -> float:
+    """The score on the test data of the model of some of the training rows."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.metrics import check_scoring
+    from sklearn.utils import _safe_indexing
+
+    if small is None:
+        return math.nan
+    rows = split.train[small.indices]
+    estimator = plan.estimator(small.alpha)
+    scorer = check_scoring(estimator, plan.scoring)
+    with warnings.catch_warnings():
+        # one of many models, and nothing that the user could do about it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), small.weights)
+    return float(scorer(estimator, split.X_test, split.y_test))
+
+
+def _check_fractions(fractions: Any) -> Array:
+    try:
+        deleted = np.unique(np.asarray(fractions, dtype=np.float64))
+    except (TypeError, ValueError):
+        deleted = np.empty(0)
+    if np.ndim(fractions) != 1 or not deleted.size or not ((deleted >= 0) & (deleted < 1)).all():
+        raise ValueError(
+            f"fractions must be a list of fractions to delete, in [0, 1), got {fractions!r}."
+        )
+    return deleted
+
+
+def _metric(scoring: Any, task: str) -> str:
+    if scoring is not None:
+        return scoring if isinstance(scoring, str) else "score"
+    return "accuracy" if task == "classification" else "R²"

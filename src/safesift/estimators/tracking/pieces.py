@@ -1,0 +1,93 @@
+"""On which piece of its loss a row is, and how far it is from leaving it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.arithmetic.numerics import EPS, target_size
+from safesift.estimators.tracking.sums import Terms
+from safesift.losses import Loss
+
+Array = NDArray[np.float64]
+
+_LABELS = np.array([-1.0, 1.0])
+
+
+_ENDS, _COEFFICIENTS = ("lower", "upper"), ("quadratic", "linear", "constant")
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """From the labels or numbers that users see to pieces of the loss.
+
+    Parameters
+    ----------
+    loss : Loss
+        Smooth, and made of linear and quadratic pieces.
+    label : optional
+        The class that is 1, against the rest; None for regression.
+    """
+
+    loss: Loss
+    label: Any = None
+
+    @property
+    def classification(self) -> bool:
+        return self.loss.task == "classification"
+
+    def locate(self, y: NDArray, pred: Array) -> tuple[NDArray[np.intp], Array]:
+        """The piece that each prediction is on, and its distance from the ends of the piece."""
+        lower, upper = self._table(_ENDS, y)[:, :, self._kinds(y)]
+        room = np.minimum(pred - lower, upper - pred)
+        which = room.argmax(axis=0)
+        return which, room[which, np.arange(len(which))]
+
+    def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
+        """What rows contribute on the given pieces."""
+        kinds = self._kinds(y)
+        return Terms(*(weights * field[which, kinds] for field in self._table(_COEFFICIENTS, y)))
+
+    def sizes(self, y: NDArray) -> Array | float:
+        """The sizes of the numbers that predictions are compared with."""
+        return 1.0 if self.classification else target_size(self.loss, y)
+
+    def _table(self, names: tuple[str, ...], y: NDArray) -> Array:
+        """Fields of the pieces, of shape (n_fields, n_pieces, n_kinds of rows)."""
+        return self._of_labels[names] if self.classification else _stacked(self.loss, names, y)
+
+    def _kinds(self, y: NDArray) -> NDArray[np.intp]:
+        """Labels are of two kinds, whatever the number of rows; every number is its own."""
+        return (y == self.label).astype(np.intp) if self.classification else np.arange(len(y))
+
+    @cached_property
+    def _of_labels(self) -> dict[tuple[str, ...], Array]:
+        return {names: _stacked(self.loss, names, _LABELS) for names in (_ENDS, _COEFFICIENTS)}
+
+
+def made_of_pieces(loss: Loss) -> bool:
+    """Whether the loss is smooth, and linear or quadratic everywhere."""
+    if math.isinf(loss.smoothness):
+        return False
+    y = _LABELS[:1] if loss.task == "classification" else np.zeros(1)
+    pieces = sorted((float(piece.lower[0]), float(piece.upper[0])) for piece in loss.pieces(y))
+    if not pieces or pieces[0][0] != -math.inf or pieces[-1][1] != math.inf:
+        return False
+    # an end that is a rounded sum is rounded into its piece, on either side
+    return all(
+        after[0] - before[1] <= 4 * EPS * abs(after[0]) for before, after in pairwise(pieces)
+    )
+
+
+def _stacked(loss: Loss, names: tuple[str, ...], y: Array) -> Array:
+    pieces = loss.pieces(y)
+    fields = [
+        [np.broadcast_to(getattr(piece, name), y.shape) for piece in pieces] for name in names
+    ]
+    return np.array(fields)

@@ -1,0 +1,1 @@
+"""Pictures, reports, files and streams for people."""

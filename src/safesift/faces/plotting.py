@@ -1,0 +1,201 @@
+"""Pictures of losses and of the choice of μ; matplotlib is only imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from safesift.losses import Loss
+from safesift.losses.safe import flat_interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from safesift.estimators.compression_curve import CompressionCurve
+    from safesift.workflows.choose_mu import MuChoice
+    from safesift.workflows.path import PathResult
+
+_COLORS = ("#333333", "#4477aa", "#dd7733", "#228833", "#aa3377", "#66ccee", "#ccbb44")
+_DROPPABLE, _SCORE = "#4477aa", "#dd7733"
+# a method keeps its colour in every picture
+_METHOD_COLORS = {
+    "hybrid": "#dd7733", "screening": "#4477aa", "random": "#333333", "margin": "#66ccee",
+    "leverage": "#228833",
+}  # fmt: skip
+
+
+def plot_losses(
+    losses: Sequence[Loss] | Mapping[str, Loss],
+    axes: Axes | None = None,
+    *,
+    limits: tuple[float, float] = (-3.0, 3.0),
+) -> Axes:
+    """Draw losses against the margin (classification) or the residual (regression).
+
+    The flat region of each is a bar below the curves.
+
+    Parameters
+    ----------
+    losses : sequence of Loss, or mapping of label to Loss
+        All of one task.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    limits : (float, float), default=(-3, 3)
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    labelled = losses if isinstance(losses, Mapping) else {repr(loss): loss for loss in losses}
+    tasks = {loss.task for loss in labelled.values()}
+    if len(tasks) != 1:
+        raise ValueError(
+            "losses must hold at least one loss, all for classification or all for regression: "
+            "draw the others on axes of their own."
+        )
+    axes = _axes(axes)
+    classification = tasks == {"classification"}
+    t = np.linspace(*limits, 1201)
+    for k, (label, loss) in enumerate(labelled.items()):
+        color = _COLORS[k % len(_COLORS)]
+        values = loss.value(t, np.full_like(t, 1.0 if classification else 0.0))
+        axes.plot(t, values, color=color, lw=2, label=label)
+    axes.set_xlim(*limits)
+    _mark_flat_regions(axes, list(labelled.values()), limits)
+    axes.set_xlabel("margin  y · prediction" if classification else "residual  prediction − y")
+    axes.set_ylabel("loss")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _mark_flat_regions(axes: Axes, losses: list[Loss], limits: tuple[float, float]) -> None:
+    top, lane = axes.get_ylim()[1], 0
+    for k, loss in enumerate(losses):
+        flat = flat_interval(loss)
+        if flat is not None:
+            lane += 1
+            height = -0.035 * lane * top
+            color = _COLORS[k % len(_COLORS)]
+            ends = np.clip(flat, *limits)
+            axes.plot(ends, [height, height], color=color, lw=4, solid_capstyle="butt")
+    axes.axhline(0.0, color="#cccccc", lw=0.8, zorder=0)
+    axes.set_ylim(-0.035 * (lane + 1) * top, top)
+
+
+def plot_choice(choice: MuChoice, axes: Axes | None = None) -> Axes:
+    """Draw the droppable share and the score of every trial against μ."""
+    axes = _axes(axes)
+    mu = [trial.mu for trial in choice.trials]
+    axes.plot(mu, [100 * trial.fraction for trial in choice.trials], "o-", ms=4, color=_DROPPABLE)
+    axes.plot(mu, [100 * trial.certified for trial in choice.trials], "--", color=_DROPPABLE)
+    axes.axvline(choice.mu, color="#999999", lw=1, ls=":")
+    axes.plot([choice.mu], [100 * choice.fraction], "o", ms=10, mfc="none", color=_DROPPABLE)
+    axes.set_xlabel("μ")
+    axes.set_ylabel("% of samples: droppable (line), proved (dashed)", color=_DROPPABLE)
+    axes.set_ylim(-3, 103)
+    score = axes.twinx()
+    name = "training accuracy" if choice.loss.task == "classification" else "training R²"
+    score.plot(mu, [trial.score for trial in choice.trials], "s-", ms=4, color=_SCORE)
+    score.axhline(choice.original_score, color=_SCORE, lw=1, ls=":")
+    score.set_ylabel(f"{name} (dotted: original loss)", color=_SCORE)
+    axes.set_title(
+        f"μ = {choice.mu:.3g}: {100 * choice.fraction:.0f} % of the samples droppable", loc="left"
+    )
+    for each in (axes, score):
+        each.spines["top"].set_visible(False)
+    return axes
+
+
+def _axes(axes: Axes | None) -> Axes:
+    if axes is not None:
+        return axes
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install 'safesift[plot]'.") from None
+    return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
+
+
+def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
+    """Draw the coefficients of a path, and the share of samples that are kept.
+
+    Parameters
+    ----------
+    path : PathResult
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(axes)
+    largest = np.argsort(-np.abs(path.coefs).max(axis=0))
+    for rank, feature in enumerate(largest):
+        color = _COLORS[1 + rank] if rank < len(_COLORS) - 1 else "#bbbbbb"
+        axes.plot(path.alphas, path.coefs[:, feature], color=color, lw=1.2, zorder=2 - rank / 1e6)
+    axes.set_xscale("log")
+    if path.alphas[0] > path.alphas[-1]:
+        axes.invert_xaxis()
+    axes.set_xlabel("alpha" if path.alphas[0] >= path.alphas[-1] else "radius")
+    axes.set_ylabel("coefficients")
+    share = axes.twinx()
+    share.plot(path.alphas, path.n_kept, color="#333333", ls="--", lw=2, label="kept samples")
+    share.set_ylim(bottom=0)
+    share.set_ylabel("kept samples (dashed)")
+    return axes
+
+
+def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
+    """Draw scores with their standard errors against the number of samples that are left.
+
+    Parameters
+    ----------
+    curve : CompressionCurve
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(axes)
+    # an even step per halving: what happens beyond 90 % deleted is what differs
+    kept = 1.0 - curve.fractions
+    axes.axhline(curve.full.mean(), color="#999999", lw=1, ls=":", label="all samples")
+    for method, mean, error in zip(curve.methods, curve.mean, curve.standard_error, strict=True):
+        axes.errorbar(
+            kept, mean, yerr=error, label=method, color=_METHOD_COLORS[method], lw=2, marker="o",
+            ms=4, capsize=3, zorder=3 if method == "hybrid" else 2,
+            ls="--" if method == "margin" else "-",  # it often lies on "screening"
+        )  # fmt: skip
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    shown = _apart(np.log(kept))
+    axes.set_xticks(kept[shown], [f"{100 * fraction:g}" for fraction in curve.fractions[shown]])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("% of the training samples deleted")
+    axes.set_ylabel(f"test {curve.metric}")
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], _lowest_worth_showing(curve)))
+    axes.legend(frameon=False, loc="lower left")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes
+
+
+def _apart(places: np.ndarray) -> list[int]:
+    """Ticks whose labels do not run into each other: a twentieth of the axis apart."""
+    chosen = [0]
+    for k, place in enumerate(places):
+        if abs(place - places[chosen[-1]]) > 0.05 * np.ptp(places):
+            chosen.append(k)
+    return chosen
+
+
+def _lowest_worth_showing(curve: CompressionCurve) -> float:
+    """A method that fails altogether must not squeeze the others into a line."""
+    full = float(curve.full.mean())
+    best_of_worst = float(np.nanmin(np.nanmax(curve.mean, axis=0)))
+    return full - 2.5 * max(full - best_of_worst, 0.02 * abs(full))

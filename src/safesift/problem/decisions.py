@@ -1,0 +1,167 @@
+"""Bounds × pieces → decisions: which samples can be dropped, folded, or must stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.arithmetic.numerics import row_blocks
+from safesift.losses.base import Piece
+
+if TYPE_CHECKING:
+    from safesift.problem.problem import Problem
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Fold = Literal["auto", "always", "never"]
+
+# a Gram matrix beyond this many columns (200 MB) is not made unless asked for
+_LARGEST_GRAM = 5000
+
+
+class Bounds(NamedTuple):
+    """lower ≤ a_iᵀx* (+ intercept) ≤ upper for every row and every optimum."""
+
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def unknown(cls, n_samples: int) -> Bounds:
+        """Nothing is known of any row."""
+        return cls(np.full(n_samples, -np.inf), np.full(n_samples, np.inf))
+
+    def take(self, rows: NDArray) -> Bounds:
+        return Bounds(self.lower[rows], self.upper[rows])
+
+    def intersect(self, other: Bounds) -> Bounds:
+        """The better of two bounds, per row."""
+        return Bounds(np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper))
+
+    def widened(self, factor: float) -> Bounds:
+        """Intervals `factor` times as long, around the same middles."""
+        with np.errstate(invalid="ignore"):
+            more = 0.5 * (factor - 1.0) * (self.upper - self.lower)
+            return Bounds(self.lower - more, self.upper + more)
+
+
+class RowBounds(Protocol):
+    """Bounds that are made when they are asked for: `Bounds` are, of course, of that kind."""
+
+    def take(self, rows: slice) -> Bounds:
+        """The bounds of some rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What became of every sample.
+
+    Attributes
+    ----------
+    dropped : mask
+        On a flat piece at every optimum (or of weight 0): of no influence.
+    folded : mask
+        On a linear or quadratic piece at every optimum: replaced by ½·quadratic·t² + linear·t +
+        constant in the prediction t.
+    pieces : tuple of Piece
+    which : array of integers
+        The piece a sample was found on, -1 where it was found on none.
+    quadratic, linear, constant : arrays
+        The coefficients of that piece, 0 where there is none.
+    lower, upper : arrays
+        The ends of that piece.
+    """
+
+    dropped: Mask
+    folded: Mask
+    pieces: tuple[Piece, ...]
+    which: NDArray[np.int8]
+
+    @classmethod
+    def nothing(cls, problem: Problem) -> Decisions:
+        """No sample is decided but those without weight."""
+        dropped = problem.weights == 0
+        which = np.where(dropped, 0, -1).astype(np.int8)
+        return cls(dropped, np.zeros_like(dropped), (Piece(-np.inf, np.inf),), which)
+
+    @property
+    def undecided(self) -> Mask:
+        """Rows still needed one by one."""
+        return ~(self.dropped | self.folded)
+
+    def without(self, rows: Mask) -> Decisions:
+        """The same, with some rows undecided again."""
+        return replace(self, dropped=self.dropped & ~rows, folded=self.folded & ~rows)
+
+    @cached_property
+    def quadratic(self) -> Array:
+        return self._of_pieces("quadratic")
+
+    @cached_property
+    def linear(self) -> Array:
+        return self._of_pieces("linear")
+
+    @cached_property
+    def constant(self) -> Array:
+        return self._of_pieces("constant")
+
+    @cached_property
+    def lower(self) -> Array:
+        return self._of_pieces("lower")
+
+    @cached_property
+    def upper(self) -> Array:
+        return self._of_pieces("upper")
+
+    def _of_pieces(self, name: str) -> Array:
+        found = np.zeros(len(self.which))
+        for k, piece in enumerate(self.pieces):
+            np.copyto(found, getattr(piece, name), where=self.which == k)
+        return found
+
+
+def check_fold(fold: str) -> None:
+    """Refuse what is not a way of folding."""
+    if fold not in ("auto", "always", "never"):
+        raise ValueError(f"fold must be 'auto', 'always' or 'never', got {fold!r}.")
+
+
+def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decisions:
+    """A sample is decided when its interval of predictions lies strictly inside a piece.
+
+    Strictly, because at a kink the slope is not determined: a hinge exactly at margin 1 may pull
+    with any slope in [−1, 0].
+
+    Samples on a quadratic piece are folded into an n_columns × n_columns matrix Q where that is
+    sensible: with `fold="auto"`, when Q is no larger than the rows it replaces and has at most
+    5 000 columns. Otherwise they stay among the undecided.
+    """
+    n = problem.design.n_samples
+    # a sample without weight is on any piece
+    pieces = (Piece(-np.inf, np.inf), *problem.pieces)
+    which, flat, curved = np.empty(n, dtype=np.int8), np.empty(n, dtype=bool), np.zeros(n, bool)
+    for rows in row_blocks(n):
+        part = bounds.take(rows)
+        found = np.where(problem.weights[rows] == 0, 0, -1).astype(np.int8)
+        level = found == 0
+        for k, piece in enumerate(problem.pieces, start=1):
+            inside = (part.lower > piece.lower[rows]) & (part.upper < piece.upper[rows])
+            inside &= found < 0
+            np.copyto(found, np.int8(k), where=inside)
+            bends = piece.quadratic[rows] != 0
+            curved[rows] |= inside & bends
+            level |= inside & ~bends & (piece.linear[rows] == 0)
+        which[rows], flat[rows] = found, level
+    folded = (which >= 0) & ~flat
+    if not _fold_quadratic(problem, int(curved.sum()), fold):
+        folded &= ~curved
+    return Decisions(flat, folded, pieces, which)
+
+
+def _fold_quadratic(problem: Problem, n_rows: int, fold: Fold) -> bool:
+    if fold == "auto":
+        return problem.design.n_columns <= min(n_rows, _LARGEST_GRAM)
+    return fold == "always"

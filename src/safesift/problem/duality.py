@@ -1,0 +1,365 @@
+"""Lower bounds on the optimal value: dual points, and the best one near a primal point.
+
+`Problem.dual`, `Problem.best_dual` and `Problem.gap` are the way in; nobody else computes a gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from safesift.arithmetic.numerics import (
+    EPS,
+    length_bound,
+    norm,
+    row_blocks,
+    solve_positive,
+    sum_over_blocks,
+    total,
+)
+
+if TYPE_CHECKING:
+    from safesift.problem.evaluation import Evaluation
+    from safesift.problem.problem import Problem
+
+Array = NDArray[np.float64]
+
+# widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
+WIDTHS = (0.3, 0.03, 0.003)
+
+# slopes whose sum is this share of their sizes cancel
+_BALANCED = 1e-14
+
+# shares by which a folded part pulls an infeasible dual point towards the feasible ones
+PULLS = tuple(10.0**power for power in range(-14, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class DualPoint:
+    """A feasible dual point and a lower bound on the optimal value."""
+
+    nu: Array
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ray:
+    """The dual points c·(ν, point), c ≥ 0, with (1/W) Aᵀ(s∘ν) of c = 1."""
+
+    nu: Array
+    loss_gradient: Array
+    point: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """The dual of a problem, on rays."""
+
+    problem: Problem
+
+    # --- the value of a dual point ----------------------------------------------------------
+
+    def value(self, ray: Ray, multiple: float = 1.0) -> float:
+        """D(multiple·ν, multiple·point), rounded downwards; −inf where it is not feasible."""
+        problem = self.problem
+        conjugates, sizes = sum_over_blocks(
+            len(ray.nu), lambda rows: self._conjugates_of(multiple * ray.nu[rows], rows)
+        )
+        if conjugates == math.inf:
+            return -math.inf
+        conjugates += (problem.design.sum_error + 16 * EPS + problem.loss.precision) * sizes
+        error = self._rounding(ray)
+        if problem.fit_intercept:
+            rise, moved = self._balance(ray, multiple)
+            conjugates, error = conjugates + rise, error + moved
+        return self._value(ray, multiple, conjugates, error)
+
+    def _conjugates(self, nu: Array, rows: slice = slice(None)) -> Array:
+        """f*(ν_i), 0 for samples without weight, which no domain restricts."""
+        problem = self.problem
+        conjugates = problem.loss.take(rows).conjugate(nu, problem.y[rows])
+        return np.where(problem.shares[rows] > 0, conjugates, 0.0)
+
+    def _conjugates_of(self, nu: Array, rows: slice) -> tuple[float, float]:
+        """Sums over some samples of s_i f*(ν_i)/W, and of the sizes of their terms."""
+        problem, shares = self.problem, self.problem.shares[rows]
+        sizes = problem.loss.take(rows).conjugate_size(nu, problem.y[rows])
+        return total(shares, self._conjugates(nu, rows)), total(shares, sizes)
+
+    def _value(self, ray: Ray, multiple: float, conjugates: float, error: float) -> float:
+        """The dual value, given (1/W) Σ s_i f*(multiple·ν_i) and the error of v."""
+        problem = self.problem
+        v = self._v(ray, multiple)
+        p = problem.design.n_features
+        support = problem.penalty.support(v[:p], problem.alpha, error * max(multiple, 1.0))
+        constant = size = 0.0
+        if problem.folded is not None:
+            length = multiple * norm(ray.point)
+            curved = multiple * problem.folded.product(ray.point)
+            constant = problem.folded.r - 0.5 * multiple * float(ray.point @ curved)
+            size = abs(problem.folded.r) + length * problem.folded.size(length)
+        # the rounding of these few sums and products
+        lost = (problem.design.n_columns + 16) * EPS * (size + abs(conjugates) + support)
+        value = constant - conjugates - support - lost
+        return -math.inf if math.isnan(value) else value
+
+    def _v(self, ray: Ray, multiple: float) -> Array:
+        folded = self.problem.folded
+        v = multiple * ray.loss_gradient
+        return v if folded is None else v + multiple * folded.product(ray.point) + folded.q
+
+    def _rounding(self, ray: Ray) -> float:
+        """‖computed v − exact v‖ at the multiple 1."""
+        problem = self.problem
+        norms = problem.design.row_norms
+        (load,) = sum_over_blocks(
+            len(ray.nu),
+            lambda rows: (total(problem.shares[rows], np.abs(ray.nu[rows]) * norms[rows]),),
+        )
+        error = (problem.design.sum_error + 8 * EPS) * load
+        if problem.folded is not None:
+            error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
+        return error
+
+    # --- the intercept's constraint ---------------------------------------------------------
+
+    def _rest(self, ray: Ray, multiple: float) -> tuple[float, float]:
+        """Bounds on v on the intercept's coordinate, rounding included."""
+        problem = self.problem
+        size = multiple * total(problem.shares, np.abs(ray.nu))
+        if problem.folded is not None:
+            size += problem.design.n_columns * problem.folded.size(norm(ray.point))
+        v = float(self._v(ray, multiple)[-1])
+        error = (problem.design.sum_error + 8 * EPS) * size
+        return v - error, v + error
+
+    def _balance(self, ray: Ray, multiple: float) -> tuple[float, float]:
+        """What it costs to make v vanish on the intercept's coordinate exactly.
+
+        It vanishes only up to rounding. Moving the folded part's point, or shrinking all slopes of
+        the sign of v by the factor 1 − |v|/mass, makes it exact; by convexity and f*(0) = 0 the
+        conjugates then rise by at most |v|/mass times their size. Returned are bounds on that rise
+        (infinite where the mass does not suffice) and on how far v moves.
+        """
+        problem, Q = self.problem, self.problem.Q
+        low, high = self._rest(ray, multiple)
+        if Q is not None and Q[-1, -1] > 0:
+            rest = max(-low, high)
+            slope = multiple * abs(float(problem.folded.product(ray.point)[-1])) + 0.5 * rest
+            return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
+        rise = moved = 0.0
+        conjugates = self._conjugates(multiple * ray.nu)
+        for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):
+            if rest <= 0:
+                continue
+            shares, nu = problem.shares[side], multiple * ray.nu[side]
+            mass = total(shares, np.abs(nu)) * (1.0 - problem.design.sum_error)
+            if not mass >= rest:
+                return math.inf, 0.0
+            shrink = rest / mass
+            rise = max(rise, shrink * total(shares, np.abs(conjugates[side])))
+            load = np.abs(nu) * problem.design.row_norms[side]
+            moved = max(moved, shrink * total(shares, load))
+        return rise, moved
+
+    def _cancel(self, ray: Ray) -> Ray:
+        """A ray whose v vanishes on the intercept's coordinate, up to rounding.
+
+        The positive and the negative slopes are scaled separately so that they cancel; scaling
+        towards 0 keeps every ν_i in the domain of f*.
+        """
+        problem = self.problem
+        if not problem.fit_intercept:
+            return ray
+        target = 0.0
+        if problem.folded is not None:
+            target = -float(problem.folded.product(ray.point)[-1] + problem.q[-1])
+            own = 0.0 if problem.Q is None else problem.Q[-1, -1]
+            if own > 0:
+                # a folded quadratic part can take up the whole rest by itself
+                moved = ray.point.copy()
+                moved[-1] += (target - ray.loss_gradient[-1]) / own
+                return Ray(ray.nu, ray.loss_gradient, moved)
+        mass = problem.shares * ray.nu
+        up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        if abs(up - down - target) <= _BALANCED * (up + down):
+            # they cancel as well as anything, and what is left is paid for by `_balance`
+            return ray
+        shrink_up, shrink_down = _fraction(target + down, up), _fraction(up - target, down)
+        nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
+        return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)
+
+    def feasible(self, ray: Ray) -> DualPoint:
+        """The dual point of a ray at the multiple 1, made feasible if an intercept demands it."""
+        ray = self._cancel(ray)
+        return DualPoint(ray.nu, self.value(ray))
+
+    # --- the best dual point ----------------------------------------------------------------
+
+    def best(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
+        """The best dual point on the rays through the slopes at a point, or a better one known."""
+        best = known
+        with np.errstate(over="ignore", invalid="ignore"):
+            for ray in self._rays(at):
+                ray = self._cancel(ray)
+                for dual in (self._best_on(ray), *self._pulled(ray)):
+                    if best is None or dual.value > best.value:
+                        best = dual
+        return best
+
+    def _pulled(self, ray: Ray) -> list[DualPoint]:
+        """Feasible points next to one whose v is too large for the penalty, by a hair at best.
+
+        Moving the folded part's point along −Q⁻¹v shrinks v; a multiple of the slopes need not,
+        since it leaves q where it is.
+        """
+        problem = self.problem
+        if problem.Q is None or math.isfinite(self.value(ray)):
+            return []
+        pull = solve_positive(problem.Q, self._v(ray, 1.0))
+        rays = [
+            self._cancel(Ray(ray.nu, ray.loss_gradient, ray.point - share * pull))
+            for share in PULLS
+        ]
+        return [DualPoint(pulled.nu, self.value(pulled)) for pulled in rays]
+
+    def _rays(self, at: Evaluation) -> list[Ray]:
+        """Through the slopes at a point; at kinks also through slopes between the two sides.
+
+        A loss with kinks has many slopes at a kink and an evaluation returns only one, so that
+        the slopes of the loss rounded off over a few widths are tried too, in one pass more.
+        """
+        problem = self.problem
+        rays = [Ray(at.nu, at.loss_gradient, at.point)]
+        if math.isfinite(problem.loss.smoothness):
+            return rays
+        losses = [problem.loss.smoothed(width * problem.unit) for width in WIDTHS]
+        slopes = np.stack([loss.slope(at.pred, problem.y) for loss in losses], axis=1)
+        gradients = problem.design.rmatvec(problem.shares[:, None] * slopes)
+        return rays + [Ray(nu, g, at.point) for nu, g in zip(slopes.T, gradients.T, strict=True)]
+
+    def _best_on(self, ray: Ray) -> DualPoint:
+        """The best point of a ray: a concave problem in one variable."""
+        problem = self.problem
+        # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
+        if problem.folded is not None and problem.fit_intercept:
+            return max((self._point(ray, c) for c in (1.0, 0.0)), key=lambda dual: dual.value)
+        error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
+
+        def estimate(multiple: float) -> float:
+            return self._value(ray, multiple, conjugates(multiple), error)
+
+        candidates = [1.0]
+        low, high = self._feasible_multiples(ray, error)
+        if low < high:
+            candidates += [low, high]
+            # a concave function that still rises at the end of an interval is largest there, as it
+            # is under an l1 penalty, where feasibility ends the interval
+            if estimate(high) <= estimate(high - 1e-6 * (high - low)):
+                found = minimize_scalar(
+                    lambda c: -estimate(c),
+                    bounds=(low, high),
+                    method="bounded",
+                    options={"xatol": 1e-12},
+                )
+                candidates.append(float(found.x))
+        # a certified value takes several sums over the samples: of the best that is feasible only
+        for multiple in sorted(candidates, key=estimate, reverse=True):
+            found = self._point(ray, multiple)
+            if math.isfinite(found.value):
+                return found
+        return self._point(ray, 0.0)
+
+    def _point(self, ray: Ray, multiple: float) -> DualPoint:
+        return DualPoint(multiple * ray.nu, self.value(ray, multiple))
+
+    def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
+        """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
+        problem = self.problem
+
+        def part(multiple: float, rows: slice) -> tuple[float]:
+            return (total(problem.shares[rows], self._conjugates(multiple * nu[rows], rows)),)
+
+        def at(multiple: float) -> float:
+            return sum_over_blocks(len(nu), lambda rows: part(multiple, rows))[0]
+
+        if not problem.loss.quadratic_rays:
+            return at
+        one, half = at(1.0), at(0.5)
+        quadratic = 2.0 * one - 4.0 * half
+        linear = 4.0 * half - one
+        return lambda multiple: multiple * (quadratic * multiple + linear)
+
+    def _feasible_multiples(self, ray: Ray, error: float) -> tuple[float, float]:
+        """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
+        problem, nu = self.problem, ray.nu
+        room = min((self._room(nu[rows], rows) for rows in row_blocks(len(nu))), default=4.0)
+        p = problem.design.n_features
+        u = (self._v(ray, 1.0) - problem.q)[:p]
+        low, high = problem.penalty.feasible_multiples(u, problem.q[:p], problem.alpha, error)
+        return max(low, 0.0), min(high, room)
+
+    def _room(self, nu: Array, rows: slice) -> float:
+        """The largest multiple up to 4 for which the slopes of some samples stay in the domain."""
+        problem = self.problem
+        lower, upper = problem.loss.take(rows).dual_interval(problem.y[rows])
+        counted = (problem.shares[rows] > 0) & (nu != 0)
+        end = np.where(nu > 0, upper, lower)[counted]
+        return float(np.min(end / nu[counted], initial=4.0))
+
+
+def _fraction(wanted: float, available: float) -> float:
+    """wanted / available, kept in [0, 1]."""
+    if available <= 0 or wanted >= available:
+        return 1.0
+    return max(wanted / available, 0.0)
+
+
+def stationary_gap(
+    gradient: Array,
+    error: float,
+    alpha: float,
+    ones: Array | None = None,
+    ones_error: float = 0.0,
+) -> float:
+    """The duality gap of a smooth problem with l2 penalty at its own slopes, from the gradient.
+
+    At ν = f'(Ax) Fenchel's equality f(t) + f*(ν) = νt leaves nothing of P − D but ‖g‖²/(2·alpha),
+    with g the gradient of P: no sum over the samples is needed, and nothing cancels. An intercept
+    demands Σ s_i ν_i = 0, which predictions moved by one δ meet: ν_i = f'(t_i + δ) on the rows that
+    curve, δ = −g_c/Q_cc with Q = (1/W) Σ s_i f'' a_i a_iᵀ over those that stay on their quadratic
+    piece. That moves v by δ·Q_c and costs ½δ²Q_cc.
+
+    Parameters
+    ----------
+    gradient : array
+        Of P at the point, over *all* samples; the intercept's coordinate is the last one.
+    error : float
+        ‖computed − exact gradient‖₂.
+    alpha : float
+    ones : array, optional
+        The column Q_c of the intercept, where there is one.
+    ones_error : float
+        ‖computed − exact column‖₂.
+    """
+    if ones is None:
+        return _quotient_up(0.5 * (length_bound(gradient) + error) ** 2, alpha)
+    least = float(ones[-1]) - ones_error
+    if not least > 0:
+        return math.inf
+    shift = (abs(float(gradient[-1])) + error) / least
+    moved = length_bound(gradient[:-1]) + error + shift * (length_bound(ones[:-1]) + ones_error)
+    cost = 0.5 * shift * shift * (float(ones[-1]) + ones_error)
+    return _quotient_up(0.5 * moved * moved, alpha) + cost * (1.0 + 16 * EPS)
+
+
+def _quotient_up(value: float, alpha: float) -> float:
+    """value / alpha rounded up; infinite where it is not known."""
+    gap = value / alpha * (1.0 + 16 * EPS)
+    return math.inf if math.isnan(gap) else gap

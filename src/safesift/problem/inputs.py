@@ -1,0 +1,232 @@
+"""Turn what a user passes into a `Problem`, or say in one sentence what is wrong with it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design import as_design
+from safesift.design.gram_columns import GramColumns
+from safesift.design.kernel import KernelDesign
+from safesift.design.kernels import Kernel
+from safesift.losses import LOSSES, Loss, Scaled
+from safesift.parameters import check_positive
+from safesift.penalties import PENALTIES, ElasticNet, Penalty
+from safesift.penalties.function_norm import SquaredNorm
+from safesift.problem.intervals import as_intervals
+from safesift.problem.problem import Problem
+from safesift.registry import resolve
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """A problem, and the two labels that became -1 and 1 (None where y holds numbers)."""
+
+    problem: Problem
+    classes: NDArray | None
+
+
+def make_problem(
+    X: Any,
+    y: Any,
+    *,
+    loss: str | Loss,
+    penalty: str | Penalty,
+    alpha: float,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+) -> Inputs:
+    """Check the arguments, cheapest first, and build the problem."""
+    loss = resolve("loss", loss, LOSSES, Loss)
+    penalty = resolve("penalty", penalty, PENALTIES, Penalty)
+    alpha = check_positive("alpha", alpha)
+    targets = as_intervals(y) if loss.task == "interval" else vector("y", y)
+    n_samples = _n_rows(X)
+    if len(targets) != n_samples:
+        raise ValueError(f"y has {len(targets)} entries but X has {n_samples} rows.")
+    weights = check_weights(sample_weight, n_samples)
+    _check_per_sample(loss, n_samples)
+    classes = None
+    if loss.task == "classification":
+        targets, classes = _encode_labels(targets, weights)
+    elif loss.task == "regression":
+        targets = _real_targets(targets)
+    problem = Problem(
+        design=as_design(X, fit_intercept),
+        y=targets,
+        loss=loss,
+        penalty=penalty,
+        alpha=alpha,
+        weights=weights,
+        divisor=float(weights.sum()),
+    )
+    return Inputs(problem, classes)
+
+
+def check_penalty(penalty: str | Penalty, l1_ratio: float | None) -> Penalty:
+    """The penalty by its name, with the ratio of an elastic net where one is given."""
+    if l1_ratio is None:
+        return resolve("penalty", penalty, PENALTIES, Penalty)
+    if penalty != "elastic_net":
+        raise ValueError(
+            f"l1_ratio={l1_ratio!r} goes with penalty='elastic_net' only, got "
+            f"penalty={penalty!r}: set l1_ratio=None."
+        )
+    return ElasticNet(l1_ratio)
+
+
+def check_weights(sample_weight: Any, n_samples: int) -> Array:
+    """Sample weights as float64, ones by default."""
+    if sample_weight is None:
+        return np.ones(n_samples)
+    weights = vector("sample_weight", sample_weight)
+    if len(weights) != n_samples:
+        raise ValueError(f"sample_weight has {len(weights)} entries but X has {n_samples} rows.")
+    weights = _real("sample_weight", weights)
+    if (weights < 0).any():
+        raise ValueError(
+            f"sample_weight is negative (first at {np.flatnonzero(weights < 0)[0]}): "
+            "use weights of 0 or more."
+        )
+    if not (weights > 0).any():
+        raise ValueError("sample_weight is zero everywhere: give some sample a positive weight.")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weights.sum()):
+            raise ValueError(
+                "sample_weight is too large to add up: divide it by its largest entry."
+            )
+    return weights
+
+
+def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
+    """Given coefficients and intercept as a point of the problem."""
+    try:
+        if np.iscomplexobj(coef):
+            raise TypeError
+        coef = np.array(coef, dtype=np.float64)
+        intercept = float(np.squeeze(intercept))
+    except (TypeError, ValueError):
+        raise TypeError(
+            "coef and intercept must hold real numbers, as a fitted linear model has them."
+        ) from None
+    if coef.ndim == 2 and coef.shape[0] == 1:
+        coef = coef[0]  # scikit-learn's coef_ of a binary classifier
+    p = problem.design.n_features
+    if coef.shape != (p,):
+        raise ValueError(f"coef has shape {coef.shape}, but X has {p} features.")
+    if not (np.isfinite(coef).all() and math.isfinite(intercept)):
+        raise ValueError("coef or intercept contains NaN or infinity: pass a finite solution.")
+    if intercept != 0.0 and not problem.fit_intercept:
+        raise ValueError(
+            f"intercept={intercept!r} but fit_intercept=False: set fit_intercept=True, or pass a "
+            "solution without intercept."
+        )
+    return problem.join(coef, intercept)
+
+
+def _n_rows(X: Any) -> int:
+    try:
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    except ValueError:
+        raise ValueError("X has rows of different lengths: pass a matrix.") from None
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, got {len(shape)}: reshape it to (n_samples, n_features)."
+        )
+    if 0 in shape:
+        raise ValueError(
+            f"X is empty (shape {shape[0]} × {shape[1]}): pass at least one sample and one feature."
+        )
+    return shape[0]
+
+
+def vector(name: str, values: Any) -> NDArray:
+    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one entry per sample, got shape {array.shape}.")
+    return array
+
+
+def _real(name: str, values: NDArray) -> Array:
+    try:
+        array = values.astype(np.float64, casting="unsafe" if values.dtype.kind != "c" else "safe")
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold numbers, got {values.dtype}.") from None
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} contains NaN or infinity (first at {np.flatnonzero(~np.isfinite(array))[0]}): "
+            "remove those samples first."
+        )
+    return array
+
+
+def _real_targets(y: NDArray) -> Array:
+    if y.dtype.kind not in "fiub":
+        raise ValueError(
+            f"y must hold numbers for a regression loss, got {y.dtype}: "
+            "use a classification loss for labels."
+        )
+    return _real("y", y)
+
+
+def label_classes(y: NDArray, weights: Array) -> NDArray:
+    """The labels that samples of positive weight have, at least two."""
+    if y.dtype.kind == "f":
+        _real("y", y)
+    if y.dtype == object and any(map(is_missing, y)):
+        raise ValueError("y contains missing labels: remove those samples first.")
+    try:
+        classes = np.unique(y[weights > 0])
+    except TypeError:
+        raise ValueError("y mixes labels of different types: use numbers or strings.") from None
+    if len(classes) == 1:
+        raise ValueError(
+            f"y has one class only ({classes[0]!r}, among samples of positive weight): "
+            "classification needs two."
+        )
+    return classes
+
+
+def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
+    """Labels as -1 and 1, counted among the samples of positive weight."""
+    classes = label_classes(y, weights)
+    if len(classes) > 2:
+        hint = " (or a regression loss)" if y.dtype.kind in "fi" else ""
+        raise ValueError(
+            f"y has {len(classes)} classes, a screening problem has two: pass y == label for one "
+            f"label against the rest{hint}."
+        )
+    return np.where(y == classes[1], 1.0, -1.0), classes
+
+
+def is_missing(label: Any) -> bool:
+    """None, NaN, and what pandas calls NA and NaT (which do not even compare)."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
+
+
+def _check_per_sample(loss: Loss, n_samples: int) -> None:
+    if isinstance(loss, Scaled):
+        return _check_per_sample(loss.loss, n_samples)
+    epsilon = getattr(loss, "epsilon", 0.0)
+    if np.ndim(epsilon) == 1 and len(epsilon) != n_samples:
+        raise ValueError(
+            f"loss: epsilon has {len(epsilon)} entries but X has {n_samples} rows: pass one "
+            "number, or one per sample."
+        )
+    return None
+
+
+def on_kernel(problems: Sequence[Problem], kernel: Kernel, cache_size: float) -> list[Problem]:
+    """Problems that share their samples, with functions of the kernel's space as their points."""
+    design = KernelDesign(GramColumns(kernel, cache_size), problems[0].fit_intercept)
+    norm = SquaredNorm(design)
+    return [replace(problem, design=design, penalty=norm) for problem in problems]

@@ -1,0 +1,1 @@
+"""What users call: screen, path, range, repair, compress, choose μ."""

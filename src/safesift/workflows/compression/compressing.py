@@ -1,0 +1,212 @@
+"""A small data set in place of a large one: which rows, with which weights, at which alpha."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.losses import Loss
+from safesift.penalties import Penalty
+from safesift.regions import Region
+from safesift.workflows.compression.calibration import calibrated, design_weights, rescaled
+from safesift.workflows.compression.choosing import count_to_keep, first_of, ordered, strata_of
+from safesift.workflows.compression.examined import Examined, Model, examine
+from safesift.workflows.compression.hybrid import Hybrid
+from safesift.workflows.compression.methods import method_named
+from safesift.workflows.compression.ranking import generator, ranked, seed_of
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Compressed:
+    """The rows to keep, and how to train on them.
+
+    Attributes
+    ----------
+    indices : array of shape (n_kept,)
+        Row numbers, rising.
+    weights : array of shape (n_kept,) or None
+        Sample weights to train with: they add up to W, the total weight of all samples, where the
+        kept rows stand for the dropped ones. Otherwise the weights that the samples had, None if
+        they had none.
+    alpha : float
+        The alpha to train with, next to the *mean* loss of the kept rows. The given one where those
+        stand for the dropped ones; times W/W_kept where the dropped ones are taken to be of no
+        influence, so that the divisor stays that of all samples; in between for "hybrid" without
+        new weights.
+    certified : bool
+        Whether the optimum of the kept rows, with these weights and this alpha, is proved to be
+        the optimum of all samples.
+    method : str
+    n_samples : int
+        How many there were.
+    """
+
+    indices: Indices
+    weights: Array | None
+    alpha: float
+    certified: bool
+    method: str
+    n_samples: int
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """True where a row is kept."""
+        mask = np.zeros(self.n_samples, dtype=bool)
+        mask[self.indices] = True
+        return mask
+
+    def take(self, *arrays: Any) -> Any:
+        """The kept rows of one array, matrix or frame, or of several, in the type they came in."""
+        from sklearn.utils import _safe_indexing
+
+        taken = tuple(_safe_indexing(array, self.indices) for array in arrays)
+        return taken[0] if len(taken) == 1 else taken
+
+
+def compress(
+    X: Any,
+    y: Any,
+    *,
+    n_keep: int | float,
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    alpha: float = 1e-4,
+    method: str = "hybrid",
+    reweight: bool | None = None,
+    stratify: bool = False,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    region: str | Region = "auto",
+    random_state: Any = None,
+) -> Compressed:
+    """Choose the rows from which a model is best trained, for a given number of rows.
+
+    Parameters
+    ----------
+    X, y, loss, penalty, alpha, fit_intercept, sample_weight, region
+        As in `rank_samples`.
+    n_keep : int or float
+        How many samples to keep, or which share of those of positive weight (0 < n_keep ≤ 1). Of
+        every class at least one is kept.
+    method : {"hybrid", "screening", "margin", "random", "leverage"}, default="hybrid"
+        "hybrid" mixes samples that the model leans on with representative ones, as many of each as
+        the budget allows, and weights them so that they pull at the solution as all samples do
+        (see `docs/compression.md`). The others keep the first of their ranking: `rank_samples`.
+    reweight : bool, optional
+        Whether the weights of the kept samples stand for all samples, and add up to W. By default
+        they do for "hybrid", "random" and "leverage", and not for "screening" and "margin", which
+        take the dropped samples to be of no influence.
+    stratify : bool, default=False
+        Keep of every class its share by weight; for numbers and intervals, of every tenth of the
+        targets. With weights, every stratum then has its total weight.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    Compressed
+
+    Notes
+    -----
+    `certified` is True where nothing is lost: with "screening" or "margin", not reweighted, where
+    every sample that the region leaves undecided is kept; with "hybrid" where all of those and at
+    least one of the others are. The others lie on a flat piece at the optimum, where any weight
+    has the same, zero, pull.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> from sklearn.datasets import make_classification
+    >>> X, y = make_classification(2000, 10, class_sep=1.5, random_state=0)
+    >>> small = ss.compress(X, y, n_keep=0.05, alpha=1e-3, random_state=0)
+    >>> X_small, y_small = small.take(X, y)
+    >>> model = ss.SafeClassifier(alpha=small.alpha, fit_intercept=False)
+    >>> model = model.fit(X_small, y_small, sample_weight=small.weights)
+    >>> everything = ss.SafeClassifier(alpha=1e-3, fit_intercept=False).fit(X, y)
+    >>> len(y_small), bool(abs(model.score(X, y) - everything.score(X, y)) < 0.01)
+    (100, True)
+    >>> round(float(small.weights.sum()), 6)
+    2000.0
+    """
+    rng = generator(random_state)
+    model = Model(loss, penalty, alpha, fit_intercept)
+    method_named(method)
+    samples = examine(X, y, model, sample_weight, region, seed_of(rng))
+    choice = Choice(method, reweight, stratify, given_weights=sample_weight is not None)
+    return choice.made(samples, n_keep, rng)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How to choose rows and weights, once samples are examined: see `compress`."""
+
+    method: str
+    reweight: bool | None = None
+    stratify: bool = False
+    given_weights: bool = False
+
+    def made(self, samples: Examined, n_keep: int | float, rng: np.random.Generator) -> Compressed:
+        """The choice for a number of rows."""
+        count = count_to_keep(n_keep, samples)
+        strata = strata_of(samples, self.stratify)
+        method = method_named(self.method)
+        represents = method.represents if self.reweight is None else self.reweight
+        if method.adapts:
+            return self._mixed(samples, count, strata, Hybrid(samples, rng.random(), represents))
+        kept = first_of(samples, ranked(samples, self.method, rng).order, count, strata)
+        if represents:
+            return self._record(samples, kept, _scaled(samples.weights, kept, strata))
+        own = samples.weights[kept]
+        share = float(own.sum() / samples.weights.sum()) if method.represents else 1.0
+        return self._record(samples, kept, own, share)
+
+    def _mixed(self, samples: Examined, count: int, strata: Indices, mix: Hybrid) -> Compressed:
+        """Hard and representative rows."""
+        kept = first_of(samples, ordered(samples, mix.priorities(count)), count, strata)
+        if mix.weighted:
+            return self._record(samples, kept, _mixed_weights(samples, mix, kept, strata))
+        active = np.where(samples.active, samples.weights, 0.0)
+        share = active[kept].sum() / active.sum() if active.any() else 1.0
+        return self._record(samples, kept, samples.weights[kept], float(share))
+
+    def _record(
+        self, samples: Examined, kept: Indices, used: Array, share: float | None = None
+    ) -> Compressed:
+        """`share` of the pull of all samples is that of the kept ones, where weights stay."""
+        problem, alpha, weights = samples.problems[0], samples.problems[0].alpha, used
+        if share is not None:
+            alpha *= share * problem.divisor / float(used.sum())
+            weights = used if self.given_weights else None
+        certified = self._certified(samples, kept, used)
+        return Compressed(kept, weights, alpha, certified, self.method, len(samples.weights))
+
+    def _certified(self, samples: Examined, kept: Indices, used: Array) -> bool:
+        """Whether what is dropped, or has another weight, is proved to be of no influence."""
+        same = np.zeros(len(samples.weights), dtype=bool)
+        same[kept] = used == samples.weights[kept]
+        return bool(same[method_named(self.method).needed(samples)].all())
+
+
+def _scaled(weights: Array, kept: Indices, strata: Indices) -> Array:
+    return rescaled(weights[kept], strata[kept], np.bincount(strata, weights))
+
+
+def _mixed_weights(samples: Examined, mix: Hybrid, kept: Indices, strata: Indices) -> Array:
+    """Their own weights where all that matters is kept, else calibrated ones."""
+    active, own = samples.active, samples.weights[kept]
+    idle = np.where(active, 0.0, samples.weights)
+    masses = np.bincount(strata, idle)
+    carried = np.bincount(strata[kept], idle[kept], minlength=len(masses))
+    if active[kept].sum() < active.sum() or (carried == 0)[masses > 0].any():
+        inclusion = mix.inclusion(len(kept))[kept]
+        return calibrated(samples, kept, design_weights(own, inclusion), strata)
+    carriers = ~active[kept]
+    if carriers.any():
+        own[carriers] = rescaled(own[carriers], strata[kept][carriers], masses)
+    return own

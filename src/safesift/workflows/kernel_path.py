@@ -1,0 +1,186 @@
+"""Paths of kernel machines, and kernel matrices as rows for everything that is linear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.design.kernel_choice import KernelChoice
+from safesift.grids import along, check_levels
+from safesift.losses import Loss
+from safesift.parameters import check_count, check_positive
+from safesift.problem.inputs import make_problem, on_kernel
+from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
+from safesift.solvers.records import Settings
+from safesift.workflows.certified_path import CertifiedPath, Facts, stacked, warn_of_misses
+
+Array = NDArray[np.float64]
+
+_KERNEL_FACTS: Facts = {
+    "dual_coefs": lambda fit: fit.coef,
+    "values": lambda fit: fit.solution.at.value,
+    "kept": lambda fit: fit.kept,
+}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelPathResult(CertifiedPath):
+    """One certified kernel machine per alpha, in the order in which they were found.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        Falling.
+    dual_coefs : array of shape (n_alphas, n_samples)
+        The function is Σ dual_coef_j·K(x_j, ·) + intercept.
+    intercepts : array of shape (n_alphas,)
+    values : array of shape (n_alphas,)
+        The objective.
+    dual_gaps, relative_gaps : arrays of shape (n_alphas,)
+        Certified on all samples; the latter relative to P of the best constant model.
+    kept : mask of shape (n_alphas, n_samples)
+        False where the sample is proved to have no influence.
+    n_kept, n_undecided : arrays of shape (n_alphas,)
+    n_iter : array of shape (n_alphas,)
+        Rounds.
+    passes, seconds : arrays of shape (n_alphas,)
+        What each alpha cost; a pass is as many kernel rows as there are samples.
+    gamma : float or None
+        What gamma stands for.
+    classes : array or None
+        The two labels that stand for -1 and 1.
+    """
+
+    dual_coefs: Array
+    values: Array
+    kept: NDArray[np.bool_]
+    gamma: float | None
+
+
+def safe_kernel_path(
+    X: Any,
+    y: Any,
+    *,
+    alphas: Any,
+    loss: str | Loss = "squared_hinge",
+    kernel: str | Callable = "rbf",
+    gamma: float | str | None = "scale",
+    degree: int = 3,
+    coef0: float = 1.0,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    screening: str | None = "auto",
+    cache_size: float = 1000,
+    random_state: int = 0,
+) -> KernelPathResult:
+    """Solve a kernel problem for many alphas, each certified on all samples.
+
+    (1/W) Σ s_i f(h(x_i) + c; y_i) + ½·alpha·‖h‖² with W = Σ s_i. Each model starts from the one
+    before, and kernel rows that were computed are kept as far as `cache_size` allows.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or frame of shape (n_samples, n_features)
+        The kernel matrix for kernel="precomputed".
+    y : array of shape (n_samples,), or (n_samples, 2) for intervals
+        Any two labels for a classification loss, numbers for a regression loss, lower and upper
+        ends for an interval loss.
+    alphas : array
+    loss : str or Loss, default="squared_hinge"
+        A name of `safesift.losses.LOSSES` or an object with its parameters.
+    kernel, gamma, degree, coef0
+        As for `SafeKernelClassifier`.
+    fit_intercept : bool, default=False
+        Add an intercept that is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Weight 0 is exactly removal, weight 2 exactly repetition.
+    tol : float, default=1e-6
+        The duality gap to reach, relative to the objective of the best constant model.
+    max_iter : int, default=1000
+        The largest number of rounds per alpha.
+    screening : "auto", "curvature", "gap_ball" or None, default="auto"
+        Which region proves samples to be on one piece of their loss.
+    cache_size : float, default=1000
+        Megabytes for kernel rows.
+    random_state : int, default=0
+        For the sample that the first working set is.
+
+    Returns
+    -------
+    KernelPathResult
+
+    Examples
+    --------
+    >>> import safesift as ss
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(300, noise=0.2, random_state=0)
+    >>> path = ss.safe_kernel_path(X, y, alphas=[1e-2, 1e-3], loss="hinge", fit_intercept=True)
+    >>> path.dual_coefs.shape, bool((path.relative_gaps <= 1e-6).all())
+    ((2, 300), True)
+    """
+    choice = KernelChoice(kernel, gamma, degree, coef0)
+    settings = Settings(
+        tol=check_positive("tol", tol),
+        max_iter=check_count("max_iter", max_iter),
+        screening=check_kernel_screening(screening),
+        seed=int(random_state),
+    )
+    cache_size = check_positive("cache_size", cache_size)
+    inputs = make_problem(
+        X, y, loss=loss, penalty="l2", alpha=1.0, fit_intercept=fit_intercept,
+        sample_weight=sample_weight,
+    )  # fmt: skip
+    linear = inputs.problem
+    levels = check_levels(alphas, linear)
+    check_finite(linear.design)
+    rows = linear.design.data
+    gamma = choice.gamma_of(rows, linear.weights)
+    (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
+    fits = kernel_path([[at] for at in along(problem, levels)], settings)
+    columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS)
+    path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
+    warn_of_misses(path, settings, "safe_kernel_path")
+    return path
+
+
+def kernel_rows(K: Any, *, tol: float = 1e-12) -> Array:
+    """Rows whose products are the entries of a kernel matrix: K = A Aᵀ.
+
+    With them everything linear applies to a kernel, as `screen(kernel_rows(K), y,
+    region="ellipsoid")`: the ellipsoid method of the paper on the coefficients of a kernel machine,
+    in the metric of the kernel's space. For small n, to compare: n × rank numbers.
+
+    Parameters
+    ----------
+    K : array of shape (n_samples, n_samples)
+        Symmetric and positive semidefinite.
+    tol : float, default=1e-12
+        Eigenvalues below tol times the largest are left out.
+
+    Returns
+    -------
+    array of shape (n_samples, rank)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> K = np.array([[2.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.0, 2.0]])
+    >>> A = ss.kernel_rows(K)
+    >>> bool(np.allclose(A @ A.T, K))
+    True
+    """
+    K = np.asarray(K, dtype=np.float64)
+    if K.ndim != 2:
+        raise ValueError(f"K must have 2 dimensions, got {K.ndim}: pass a kernel matrix.")
+    KernelChoice("precomputed").of(K, None)
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (K + K.T))
+    used = eigenvalues > tol * eigenvalues[-1]
+    return vectors[:, used] * np.sqrt(eigenvalues[used])

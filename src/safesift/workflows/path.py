@@ -1,0 +1,158 @@
+"""Regularisation paths: one certified model per alpha, or per radius of a constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.grids import along, alpha_grid, check_levels
+from safesift.losses import Loss
+from safesift.parameters import check_count, check_positive
+from safesift.penalties import Penalty
+from safesift.problem.inputs import check_penalty, make_problem
+from safesift.regions import Region
+from safesift.registry import provided
+from safesift.solvers.path import solve_path
+from safesift.solvers.records import Settings, check_screening
+from safesift.workflows.certified_path import CertifiedPath, stacked, warn_of_misses
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PathResult(CertifiedPath):
+    """One certified model per alpha, in the order in which they were found.
+
+    Attributes
+    ----------
+    alphas : array of shape (n_alphas,)
+        Falling; for a constraint the radii, growing.
+    coefs : array of shape (n_alphas, n_features)
+    intercepts : array of shape (n_alphas,)
+    dual_gaps, relative_gaps : arrays of shape (n_alphas,)
+        Certified on all samples; the latter relative to P of the best constant model.
+    n_kept, n_undecided : arrays of shape (n_alphas,)
+        How many samples are not proved to be of no influence, and on how many it is not proved on
+        which piece of their loss they lie.
+    n_iter : array of shape (n_alphas,)
+        Steps.
+    passes, seconds : arrays of shape (n_alphas,)
+        What each alpha cost; a pass is a product with as many rows as there are.
+    classes : array or None
+        The two labels that stand for -1 and 1.
+    """
+
+    coefs: Array
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the coefficients and the share of kept samples against alpha.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        return provided("plot_path")(self, axes)
+
+
+def safe_path(
+    X: Any,
+    y: Any,
+    *,
+    alphas: Any = None,
+    n_alphas: int = 20,
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    l1_ratio: float | None = None,
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    screening: Literal["auto"] | str | Region | None = "auto",
+    random_state: int = 0,
+) -> PathResult:
+    """Solve a regularised empirical risk for many alphas, each certified on all samples.
+
+    Each model starts from the one before; what was learnt about the samples goes along, so that
+    further alphas cost about a pass over the data each where there are more samples than features.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
+        Used as it is, float32 or float64 (or integers), in any order.
+    y : array of shape (n_samples,), or (n_samples, 2) for intervals
+        Any two labels for a classification loss, numbers for a regression loss, lower and upper
+        ends for an interval loss.
+    alphas : array, optional
+        For a constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
+        spaced in their logarithms, from where the model is nearly or exactly constant
+        (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
+    n_alphas : int, default=20
+    loss : str or Loss, default="squared_hinge"
+        A name of `safesift.losses.LOSSES` or an object with its parameters.
+    penalty : str or Penalty, default="l2"
+        A name of `safesift.penalties.PENALTIES` or an object with its parameters.
+    l1_ratio : float, optional
+        With penalty="elastic_net" only.
+    fit_intercept : bool, default=False
+        Add an intercept that is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Weight 0 is exactly removal, weight 2 exactly repetition.
+    tol : float, default=1e-6
+        The duality gap to reach, relative to the objective of the best constant model.
+    max_iter : int, default=1000
+        The largest number of steps per alpha.
+    screening : "auto", str, Region or None, default="auto"
+        "auto": whatever is fastest, verified on all samples. A region or its name: samples are
+        left out only where it decides them. None: every step reads every sample.
+    random_state : int, default=0
+        For the sample of rows that a start is found on, and solvers that visit rows in random
+        order.
+
+    Returns
+    -------
+    PathResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 4))
+    >>> y = np.where(X[:, 0] + 0.3 * rng.normal(size=500) > 0, "yes", "no")
+    >>> path = ss.safe_path(X, y, alphas=[1.0, 0.1, 0.01])
+    >>> path.coefs.shape, bool((path.relative_gaps <= 1e-6).all())
+    ((3, 4), True)
+    """
+    settings = Settings(
+        tol=check_positive("tol", tol),
+        max_iter=check_count("max_iter", max_iter),
+        screening=check_screening(screening),
+        seed=int(random_state),
+    )
+    inputs = make_problem(
+        X, y, loss=loss, penalty=check_penalty(penalty, l1_ratio), alpha=1.0,
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
+    )  # fmt: skip
+    problem = inputs.problem
+    given = None if alphas is None else check_levels(alphas, problem)
+    if isinstance(settings.screening, Region):
+        settings.screening.validate(problem)
+    check_finite(problem.design)
+    levels = alpha_grid(problem, n_alphas) if given is None else given
+    fits = solve_path([[at] for at in along(problem, levels)], settings)
+    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef})
+    path = PathResult(alphas=levels, classes=inputs.classes, **columns)
+    warn_of_misses(path, settings, "safe_path")
+    return path

@@ -1,0 +1,160 @@
+"""Decisions that hold for every alpha in an interval."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.factory import check_finite
+from safesift.losses import Loss
+from safesift.parameters import check_positive
+from safesift.penalties import Penalty
+from safesift.problem.decisions import Fold, check_fold, decide
+from safesift.problem.inputs import check_point, make_problem
+from safesift.problem.problem import Problem
+from safesift.regions import Curvature
+from safesift.regions.base import Intersection
+from safesift.regions.center import Center
+from safesift.solvers.choice import rough_solution
+from safesift.workflows.screening import Screened, ScreeningResult
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RangeResult(Screened):
+    """What `screen_range` found, for every alpha of an interval at once.
+
+    Attributes
+    ----------
+    alpha : (float, float)
+        The interval.
+    lower, upper : arrays of shape (n_samples,)
+        Bounds on the decision value at every optimum for every alpha of the interval.
+    keep : mask
+        False where the sample is dropped for all of them.
+    undecided : mask
+    certified : bool
+    region : TestSet
+    """
+
+    alpha: tuple[float, float] = field(kw_only=True)
+
+    def result(self, alpha: float) -> ScreeningResult:
+        """The same decisions for one alpha of the interval: one pass over the data."""
+        low, high = self.alpha
+        if not low <= check_positive("alpha", alpha) <= high:
+            raise ValueError(
+                f"alpha={alpha!r} is outside the interval [{low!r}, {high!r}] that was certified: "
+                "screen a wider range."
+            )
+        problem = replace(self.problem, alpha=float(alpha))
+        at = problem.evaluate(self.at.point)
+        return ScreeningResult(problem, at, self.region, self.bounds, self.decisions, self.classes)
+
+
+def screen_range(
+    X: Any,
+    y: Any,
+    *,
+    alpha: tuple[float, float],
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    fit_intercept: bool = False,
+    sample_weight: Any = None,
+    coef: Any = None,
+    intercept: Any = 0.0,
+    region: Curvature | None = None,
+    fold: Fold = "auto",
+) -> RangeResult:
+    """Certify decisions for every alpha in an interval, from one centre or a few.
+
+    For a fixed subgradient of the penalty the gradient of the objective is affine in alpha, and
+    with the curvature of the small end the bounds of a curvature region are convex in alpha: its
+    two ends decide for all alphas between them.
+
+    Parameters
+    ----------
+    X, y, loss, penalty, fit_intercept, sample_weight, fold
+        As in `screen`.
+    alpha : (float, float)
+        The ends of the interval, low and high.
+    coef : array of shape (n_features,) or (n_centers, n_features), optional
+        One approximate solution or more, for any alpha of the interval; the best bound of all
+        counts. By default a short run of a solver for the geometric mean of the ends.
+    intercept : float or array of shape (n_centers,), default=0.0
+        Goes with `coef`.
+    region : Curvature, optional
+        With its parameters.
+
+    Returns
+    -------
+    RangeResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = X[:, 0] + 0.5 * rng.normal(size=500) > 0
+    >>> found = ss.screen_range(X, y, alpha=(0.01, 0.011))
+    >>> bool(found.undecided.sum() < 50), bool(found.result(0.0105).certified)
+    (True, True)
+    """
+    check_fold(fold)
+    low, high = _check_interval(alpha)
+    region = Curvature() if region is None else region
+    if not isinstance(region, Curvature):
+        raise TypeError(f"region must be a Curvature region, got {type(region).__name__}.")
+    inputs = make_problem(
+        X, y, loss=loss, penalty=penalty, alpha=math.sqrt(low) * math.sqrt(high),
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
+    )  # fmt: skip
+    problem = inputs.problem
+    points = [] if coef is None else _check_points(problem, coef, intercept)
+    check_finite(problem.design)
+    centers = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
+    sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
+    test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
+    bounds = test_set.bounds(problem.design)
+    decisions = decide(problem, bounds, fold)
+    return RangeResult(
+        problem, centers[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)
+    )
+
+
+def _check_interval(alpha: Any) -> tuple[float, float]:
+    try:
+        low, high = alpha
+    except (TypeError, ValueError):
+        raise TypeError(f"alpha must be a pair (low, high), got {alpha!r}.") from None
+    low, high = check_positive("alpha[0]", low), check_positive("alpha[1]", high)
+    if low > high:
+        raise ValueError(f"alpha must be (low, high) with low <= high, got {alpha!r}.")
+    return low, high
+
+
+def _check_points(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
+    try:
+        coef = np.asarray(coef, dtype=np.float64)
+        intercept = np.asarray(intercept, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            "coef and intercept must hold numbers: a solution, or several as rows of a matrix."
+        ) from None
+    rows = np.atleast_2d(coef)
+    if coef.ndim > 2 or len(rows) == 0 or intercept.shape not in ((), (len(rows),)):
+        raise ValueError(
+            f"coef has shape {coef.shape} and intercept {intercept.shape}: pass one solution, or "
+            "one row and one intercept for each."
+        )
+    intercepts = np.broadcast_to(intercept, len(rows))
+    return [
+        problem.feasible(check_point(problem, row, float(c)))
+        for row, c in zip(rows, intercepts, strict=True)
+    ]
