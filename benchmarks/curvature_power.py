@@ -24,7 +24,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from safesift.problem.decisions import decide
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Curvature, Region
 from safesift.regions.ball import plain_ball
@@ -101,7 +101,7 @@ def _seconds(function):
 
 def l2_path(name: str) -> list[dict]:
     X, y = DATASETS[name]()
-    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHAS[0]).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHAS[0]).problem
     at, meter = optimum(problem, short_run(problem)), Meter(problem, name)
     for alpha in ALPHAS[1:]:
         problem = replace(problem, alpha=float(alpha))
@@ -118,7 +118,7 @@ def l1_epochs() -> list[dict]:
     X, y = DATASETS["mnist"]()
     records = []
     for alpha in (1e-3, 1e-4, 1e-5):
-        problem = make_problem(X, y, loss="safe_logistic", penalty="l1", alpha=alpha).problem
+        problem = make_problems(X, y, loss="safe_logistic", penalty="l1", alpha=alpha).problem
         limit = float(np.mean(problem.y * newton(problem, tol=1e-9).at.pred > 1.0))
         meter = Meter(problem, "mnist l1")
         for epochs in (20, 30, 60):

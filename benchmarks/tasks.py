@@ -10,7 +10,7 @@ import numpy as np
 
 from safesift.losses import LOSSES
 from safesift.problem.duality import DualPoint
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Evaluator:
 
     def __init__(self, X: Any, y: np.ndarray, task: Task) -> None:
         self._task = task
-        made = make_problem(X, y, loss=task.loss, penalty=task.penalty, alpha=1.0)
+        made = make_problems(X, y, loss=task.loss, penalty=task.penalty, alpha=1.0)
         self._problem = made.problem
 
     def measure(self, coef: np.ndarray, alpha: float, floor: float = -math.inf) -> Measure:

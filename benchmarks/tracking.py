@@ -28,7 +28,7 @@ from sklearn.svm import LinearSVC
 from tables import wide_console
 
 import safesift as ss
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 
 ALPHA, GAP = 1e-3, 1e-6
 TRACKER = "SafeTracker"
@@ -46,7 +46,7 @@ def windows(n: int, window: int, step: int) -> Windows:
 
 def relative_gap(X: np.ndarray, y: np.ndarray, coef: np.ndarray) -> float:
     """On all rows of a window."""
-    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA).problem
     return problem.gap(problem.evaluate(np.ravel(coef))) / problem.constant_value
 
 

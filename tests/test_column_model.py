@@ -41,9 +41,9 @@ def test_the_same_model(loss, penalty, dtype, intercept):
     problem = wide_problem(loss, penalty, 0.03, intercept=intercept, weighted=True, kind=kind)
     found = fit(problem, tol=1e-9)
     expected = newton(problem, tol=1e-11)
-    assert found.solution.converged
-    np.testing.assert_allclose(found.solution.at.point, expected.at.point, atol=2e-4)
-    assert found.solution.at.value - expected.at.value <= found.solution.gap
+    assert found.converged
+    np.testing.assert_allclose(found.at.point, expected.at.point, atol=2e-4)
+    assert found.at.value - expected.at.value <= found.gap
 
 
 def test_a_model_is_minimised():
@@ -65,7 +65,7 @@ def test_passes_are_counted():
     problem = wide_problem(kind=sparse.csr_array)
     found = fit(problem, tol=1e-8)
     # besides the passes of the solver there are those of the epochs
-    assert found.history[-1].passes > 2 * found.solution.n_iter
+    assert found.history[-1].passes > 2 * found.n_iter
 
 
 def test_steps_that_lead_nowhere_are_made_by_the_matrix(monkeypatch):
@@ -74,10 +74,10 @@ def test_steps_that_lead_nowhere_are_made_by_the_matrix(monkeypatch):
         ColumnModel, "minimiser", lambda self, problem, at, features, accuracy: at.point
     )
     found = fit(problem, tol=1e-8)
-    assert found.solution.converged
+    assert found.converged
     # and every level tries again
     levels = [[problem.at_level(alpha)] for alpha in (0.1, 0.05)]
-    assert all(one.solution.converged for (one,) in sparse_newton(levels, Settings(1e-8)))
+    assert all(one.converged for (one,) in sparse_newton(levels, Settings(1e-8)))
 
 
 def test_a_path_with_many_features(monkeypatch):
@@ -98,4 +98,4 @@ def test_rows_that_pull_and_do_not_curve_are_left_to_the_matrix(monkeypatch):
     """A column of outliers of Huber's loss has no curvature: a model would send it to infinity."""
     monkeypatch.setattr(ColumnModel, "minimiser", None)
     problem = wide_problem("huber", kind=sparse.csr_array)
-    assert fit(problem, tol=1e-8).solution.converged
+    assert fit(problem, tol=1e-8).converged

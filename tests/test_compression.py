@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 
 import safesift as ss
 from safesift import progress
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import Region
 from safesift.regions.base import Everything
 from safesift.workflows.compression.examined import Model, examine
@@ -92,7 +92,7 @@ def test_leverage_is_exact(labelled):
 @pytest.mark.parametrize("intercept", [False, True])
 def test_leverage_of_many_columns_is_estimated(intercept):
     X = sparse.random_array((300, 60), density=0.2, random_state=0, format="csr")
-    problem = make_problem(
+    problem = make_problems(
         X, np.arange(300) % 2, loss="squared_hinge", penalty="l2", alpha=1e-2,
         fit_intercept=intercept,
     ).problem  # fmt: skip

@@ -10,7 +10,7 @@ import safesift as ss
 from safesift.design import DenseDesign, SparseDesign, as_design
 from safesift.problem.decisions import decide
 from safesift.problem.gram import WeightedGram
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import Curvature, GapBall
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel
@@ -63,7 +63,7 @@ def warm(pixels):
     X, y = pixels
     B, alpha = y[:, None] * X, 2e-4
     x = newton(B, newton(B, np.zeros(X.shape[1]), 3e-4, 15), alpha, 1)
-    return make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=alpha).problem, x, B
+    return make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=alpha).problem, x, B
 
 
 def test_agrees_with_the_oracle(warm):
@@ -101,7 +101,7 @@ def test_l1_on_real_data_without_a_guess(pixels):
     """Safe logistic + l1: samples and features are decided, and the optimum agrees."""
     X, y = pixels
     arguments = {"loss": "safe_logistic", "penalty": "l1", "alpha": 3e-4}
-    problem = make_problem(X, y, **arguments).problem
+    problem = make_problems(X, y, **arguments).problem
     rough, exact = (newton_solver(problem, tol=tol).at for tol in (1e-4, 1e-10))
     result = ss.screen(X, y, **arguments, coef=rough.point, region="curvature")
     assert result.certified
@@ -117,7 +117,7 @@ def test_sparse_and_wide(fit_intercept):
     rng = np.random.default_rng(0)
     X = sparse.random_array((120, 50_000), density=0.002, rng=rng, format="csr")
     y = np.where(np.arange(120) % 2, 1, -1)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss="squared_hinge", penalty="l2", alpha=1e-1, fit_intercept=fit_intercept
     ).problem
     at = short_run(problem)
@@ -155,7 +155,7 @@ def test_whitening_is_checked_after_the_fact():
 def test_few_directions_are_never_narrower_than_all(fit_intercept):
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(200, 12)), rng.normal(size=200)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss="squared", penalty="l2", alpha=0.1, fit_intercept=fit_intercept
     ).problem
     weights, diagonal = rng.random(200), np.full(12, 0.1)

@@ -13,7 +13,7 @@ from scipy import sparse
 from safesift import losses, regions
 from safesift.arithmetic import threads
 from safesift.losses import LOSSES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import dual_loop
 from safesift.solvers.choice import prefers_dual_descent
@@ -45,7 +45,7 @@ def problem_of(loss="hinge", n=300, p=20, alpha=1e-3, intercept=False, storage="
     if storage != "dense":
         X = sparse.csr_array(X)
     weights = rng.choice([0.0, 1.0, 2.5], n)
-    return make_problem(
+    return make_problems(
         X.astype(more.pop("dtype", np.float64)), y, loss=loss, penalty="l2", alpha=alpha,
         fit_intercept=intercept, sample_weight=weights, **more,
     ).problem  # fmt: skip
@@ -85,7 +85,7 @@ def test_optimum_and_certificate(recipe):
         assume(False)
     fit = fitted(problem, 1e-6)
     assert_certified(fit, best.value)
-    assert fit.solution.converged or fit.solution.relative_gap < 1e-4
+    assert fit.converged or fit.relative_gap < 1e-4
     assert_decisions_hold(fit, best.point)
 
 
@@ -112,7 +112,7 @@ def assert_decisions_hold(fit: Fit, point: np.ndarray) -> None:
 @pytest.mark.parametrize("name", ["hinge", "squared_hinge", "epsilon_insensitive"])
 def test_real_sizes(name, storage, intercept):
     fit = fitted(problem_of(name, intercept=intercept, storage=storage), 1e-9)
-    assert fit.solution.converged, fit.solution.relative_gap
+    assert fit.converged, fit.relative_gap
     assert_certified(fit, optimum(fit.problem).value)
     assert not fit.undecided.all()
 
@@ -130,12 +130,12 @@ def test_single_precision_is_the_same_problem(storage):
 def test_weights_are_repetitions():
     problem = problem_of("hinge", n=60)
     rows = np.repeat(np.arange(60), np.round(2 * problem.weights).astype(int))
-    repeated = make_problem(
+    repeated = make_problems(
         problem.design.matrix[rows], problem.y[rows], loss="hinge", penalty="l2", alpha=1e-3
     ).problem  # fmt: skip
     one, other = fitted(problem, 1e-11), fitted(repeated, 1e-11)
-    room = one.solution.gap + other.solution.gap
-    assert abs(one.solution.at.value - other.solution.at.value) <= room + 1e-14
+    room = one.gap + other.gap
+    assert abs(one.at.value - other.at.value) <= room + 1e-14
     np.testing.assert_allclose(one.coef, other.coef, atol=1e-3 * np.abs(other.coef).max())
 
 
@@ -149,9 +149,9 @@ def test_same_model_whatever_leaves_the_loop(name, intercept):
     region = regions.Auto()
     fits = [fitted(problem, 1e-10, screening=how) for how in ("auto", None, region)]
     # strong convexity: ½·alpha·‖x − x*‖² ≤ gap
-    room = 2 * math.sqrt(2 * max(fit.solution.gap for fit in fits) / problem.alpha)
+    room = 2 * math.sqrt(2 * max(fit.gap for fit in fits) / problem.alpha)
     for fit in fits:
-        assert fit.solution.converged
+        assert fit.converged
         assert np.linalg.norm(fit.coef - fits[0].coef) <= room
 
 
@@ -168,15 +168,15 @@ def test_path_is_warm_and_certified(name):
     alphas = np.geomspace(1e-1, 1e-3, 6)
     path = list(dual_descent([[problem.at_level(a)] for a in alphas], Settings(1e-7, 20000)))
     for alpha, (fit,) in zip(alphas, path, strict=True):
-        assert fit.solution.converged and fit.problem.alpha == alpha
+        assert fit.converged and fit.problem.alpha == alpha
         assert_certified(fit, optimum(fit.problem).value)
 
 
 def test_a_start_helps():
     problem = problem_of("squared_hinge", intercept=True)
     first = fitted(problem, 1e-9)
-    ((again,),) = dual_descent([[problem]], Settings(1e-8), [first.solution.at.point])
-    assert again.solution.converged and again.solution.n_iter < first.solution.n_iter
+    ((again,),) = dual_descent([[problem]], Settings(1e-8), [first.at.point])
+    assert again.converged and again.n_iter < first.n_iter
 
 
 def test_results_do_not_depend_on_the_number_of_threads():
@@ -188,7 +188,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     def coefs(n: int):
         with threads.limited(n):
             return [
-                [f.solution.at.point for f in fits] for fits in dual_descent(levels, Settings())
+                [f.at.point for f in fits] for fits in dual_descent(levels, Settings())
             ]
 
     np.testing.assert_array_equal(coefs(1), coefs(3))
@@ -207,7 +207,7 @@ def test_max_iter_is_respected_and_the_gap_still_certified():
     best = optimum(problem)
     for max_iter in (1, 3, 10):
         fit = fitted(problem, 1e-10, max_iter=max_iter)
-        assert fit.solution.n_iter <= max_iter and not fit.solution.converged
+        assert fit.n_iter <= max_iter and not fit.converged
         assert_certified(fit, best.value)
 
 
@@ -215,7 +215,7 @@ def test_zero_rows_and_all_weight_on_one_side():
     X = sparse.csr_array(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]]))
     for name in ("hinge", "squared_hinge"):
         for intercept in (False, True):
-            problem = make_problem(
+            problem = make_problems(
                 X, [1, -1, -1, 1], loss=name, penalty="l2", alpha=0.1, fit_intercept=intercept
             ).problem  # fmt: skip
             assert_certified(fitted(problem, 1e-6), optimum(problem).value)
@@ -243,7 +243,7 @@ def test_solve_path_takes_it_and_agrees_with_newton():
     problem = problem_of("hinge", intercept=True)
     ((fit,),) = solve_path([[problem]], Settings(1e-8, 20000))
     other = newton(problem, tol=1e-8, max_iter=500)
-    assert fit.solution.at.value <= other.at.value + 1e-8 * other.reference
+    assert fit.at.value <= other.at.value + 1e-8 * other.reference
 
 
 # --- a wrong step is caught ---------------------------------------------------------------------
@@ -252,11 +252,11 @@ def test_solve_path_takes_it_and_agrees_with_newton():
 def test_wrong_row_norms_are_caught(monkeypatch):
     """Steps that are too long never reach the tolerance: nothing but the gap says it is solved."""
     problem = problem_of("squared_hinge")
-    assert fitted(problem, 1e-6, max_iter=200).solution.converged
+    assert fitted(problem, 1e-6, max_iter=200).converged
     monkeypatch.setattr(
         "safesift.solvers.dual_descent.row_norms_sq",
         lambda design: 0.05 * dual_loop.row_norms_sq(design),
     )
     fit = fitted(problem, 1e-6, max_iter=200)
-    assert not fit.solution.converged
+    assert not fit.converged
     assert_certified(fit, optimum(problem).value)

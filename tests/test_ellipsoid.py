@@ -9,7 +9,7 @@ import pytest
 
 import safesift as ss
 from safesift.design import DenseDesign
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import Ellipsoid, EllipsoidalSet, GuessedBall, RegionError
 from safesift.regions.cuts import CutMaker
 from safesift.regions.ellipsoid import ellipsoid_step
@@ -24,7 +24,7 @@ def problem_of(n, p, loss="squared_hinge", penalty="l2", alpha=0.1, seed=0):
     X = rng.normal(size=(n, p))
     signal = X @ rng.normal(size=p) + 0.5 * rng.normal(size=n)
     y = np.sign(signal) if ss.losses.LOSSES[loss].task == "classification" else signal
-    return make_problem(X, y, loss=loss, penalty=penalty, alpha=alpha).problem
+    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha).problem
 
 
 def run(problem, n_steps, form, depth="deep", radius=None):

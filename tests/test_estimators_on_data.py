@@ -10,7 +10,7 @@ from sklearn.datasets import load_diabetes, load_svmlight_file
 from sklearn.preprocessing import scale
 
 import safesift as ss
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from tests.laws.reference import objective, optimum
 
 
@@ -39,7 +39,7 @@ def mnist(data_folder):
 def check(model, X, y):
     """Against an independent solver, and against the same model without screening."""
     model.fit(X, y)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss=model.loss, penalty="l2", alpha=model.alpha, fit_intercept=model.fit_intercept
     ).problem
     best = optimum(problem)
@@ -82,7 +82,7 @@ def test_ten_digits_in_float32(mnist):
     X, y = mnist
     model = ss.SafeClassifier(alpha=1e-3, tol=1e-8, screening="curvature").fit(X, y)
     assert model.coef_.shape == (10, 200) and model.score(X, y) > 0.7
-    nine = make_problem(
+    nine = make_problems(
         X, y == 9, loss="squared_hinge", penalty="l2", alpha=1e-3, fit_intercept=True
     ).problem
     point = nine.join(model.coef_[9], model.intercept_[9])

@@ -24,7 +24,7 @@ from safesift_paper.experiments.stochastic import epochs_of_saga
 from safesift_paper.experiments.task import Task
 
 from safesift.cli.commands import cli
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 
 NAMES = [
     name
@@ -154,7 +154,7 @@ def test_the_convention_of_lambda():
 
 def test_saga_gets_to_the_optimum():
     X, _, y, _ = samples.samples("digits").split(1)
-    problem = make_problem(X, y, loss="safe_logistic", penalty="l1", alpha=1e-2).problem
+    problem = make_problems(X, y, loss="safe_logistic", penalty="l1", alpha=1e-2).problem
     values = [problem.primal(coef) for coef in epochs_of_saga(X, problem, 300, seed=0)]
     solution = Task(X, y, "safe_logistic", "l1", 1e-2).solution
     assert values[0] == pytest.approx(problem.constant_value)

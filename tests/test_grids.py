@@ -7,7 +7,7 @@ import pytest
 
 from safesift.grids import alpha_grid, alpha_max, at_level, check_levels, radius_min
 from safesift.penalties import ElasticNet
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.solvers.newton import newton
 
 
@@ -17,7 +17,7 @@ def problem_of(loss="squared_hinge", penalty="l1", fit_intercept=True, weights=N
     y = X @ [1.0, -0.5, 0.0, 0.2] + 0.5 * rng.normal(size=n)
     if "hinge" in loss or "logistic" in loss:
         y = y > 0.3
-    return make_problem(
+    return make_problems(
         X, y, loss=loss, penalty=penalty, alpha=1.0, fit_intercept=fit_intercept,
         sample_weight=weights,
     ).problem  # fmt: skip
@@ -73,7 +73,7 @@ def test_weights_are_repetitions():
     problem = problem_of(weights=weights, penalty="l2")
     rows = np.repeat(np.arange(80), weights)
     y = problem.y[rows] > 0
-    repeated = make_problem(
+    repeated = make_problems(
         problem.design.data[rows], y, loss="squared_hinge", penalty="l2", alpha=1.0,
         fit_intercept=True,
     ).problem  # fmt: skip
@@ -81,7 +81,7 @@ def test_weights_are_repetitions():
 
 
 def test_nothing_to_explain():
-    constant = make_problem(
+    constant = make_problems(
         np.ones((4, 1)), [1.0, 1.0, 1.0, 1.0], loss="squared", penalty="l2", alpha=1.0,
         fit_intercept=True,
     ).problem  # fmt: skip

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
 from safesift.penalties import ElasticNet
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.intervals import distance
 from tests.laws.reference import optimum
 
@@ -58,7 +58,7 @@ def test_solution_is_optimal(loss, penalty, fit_intercept):
     weights = np.random.default_rng(1).choice([0.0, 1.0, 3.0], 60)
     model = ss.IntervalRegressor(0.05, penalty=penalty, loss=loss, fit_intercept=fit_intercept)
     model.fit(X, Y, sample_weight=weights)
-    problem = make_problem(
+    problem = make_problems(
         X, Y, loss=loss, penalty=penalty, alpha=0.05, fit_intercept=fit_intercept,
         sample_weight=weights,
     ).problem  # fmt: skip
@@ -262,7 +262,7 @@ def test_neuroblastoma_path(neuroblastoma, penalty, largest, capsys):
     for alpha in np.geomspace(largest, 1e-4 * largest, 20):
         model.set_params(alpha=alpha).fit(X, Y)
         assert model.history_[-1]["relative_gap"] <= 1e-8
-        problem = make_problem(
+        problem = make_problems(
             X, Y, loss="squared_interval", penalty=penalty, alpha=alpha, fit_intercept=True
         ).problem
         at = problem.evaluate(problem.join(model.coef_, model.intercept_))
@@ -282,7 +282,7 @@ def test_neuroblastoma_path(neuroblastoma, penalty, largest, capsys):
 def test_neuroblastoma_against_a_conic_solver(neuroblastoma, penalty):
     X, Y = neuroblastoma[0][::10, :20], neuroblastoma[1][::10]
     model = ss.IntervalRegressor(1e-2, penalty=penalty, tol=1e-10).fit(X, Y)
-    problem = make_problem(
+    problem = make_problems(
         X, Y, loss="squared_interval", penalty=penalty, alpha=1e-2, fit_intercept=True
     ).problem
     best = optimum(problem)

@@ -19,7 +19,7 @@ from safesift.losses import (
     SquaredEpsilonInsensitive,
     SquaredInterval,
 )
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.intervals import as_intervals, distance
 from tests.laws.reference import optimum
 from tests.laws.strategies import eighths
@@ -67,7 +67,7 @@ def test_equal_widths_screen_as_the_insensitive_loss(penalty):
     X = np.round(8 * rng.normal(size=(60, 3))) / 8
     center = np.round(8 * (X @ [1.0, -0.5, 0.0] + 0.3 * rng.normal(size=60))) / 8
     coef = optimum(
-        make_problem(X, center, loss=PAIRS[0][1](0.5), penalty=penalty, alpha=0.05).problem
+        make_problems(X, center, loss=PAIRS[0][1](0.5), penalty=penalty, alpha=0.05).problem
     ).point
     arguments = {"penalty": penalty, "alpha": 0.05, "coef": coef}
     ends = np.column_stack([center - 0.5, center + 0.5])
@@ -118,7 +118,7 @@ def test_all_intervals_open_on_one_side(loss, side):
 
 def test_constant_value_lies_among_the_finite_ends():
     Y = np.array([[-INF, 2.0], [5.0, INF], [3.0, 4.0]])
-    problem = make_problem(
+    problem = make_problems(
         np.ones((3, 1)), Y, loss="squared_interval", penalty="l2", alpha=1.0, fit_intercept=True
     ).problem
     # ½((c − 2)² + (5 − c)²)/3 is least at 3.5, inside the third interval
@@ -127,7 +127,7 @@ def test_constant_value_lies_among_the_finite_ends():
 
 def test_rounding_is_relative_to_the_larger_finite_end():
     Y = np.array([[0.0, 1e12], [-1e12, 0.0], [0.0, INF]])
-    problem = make_problem(
+    problem = make_problems(
         np.ones((3, 1)), Y, loss="squared_interval", penalty="l2", alpha=1.0
     ).problem
     error = problem.prediction_error(problem.evaluate(np.zeros(1)))

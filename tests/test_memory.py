@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.solvers.path import solve_path
 from safesift.solvers.records import Settings
 
@@ -29,7 +29,7 @@ def test_single_precision_is_never_copied_whole(order, screening):
     """At most the kept rows as they are, and numbers per row: a float64 copy is twice the data."""
     X, y = rows_and_labels()
     X = np.asarray(X, order=order)
-    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=1e-2).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=1e-2).problem
     levels = [[problem.at_level(alpha)] for alpha in (1e-2, 3e-3, 1e-3)]
     tracemalloc.start()
     try:
@@ -37,6 +37,6 @@ def test_single_precision_is_never_copied_whole(order, screening):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert all(fit.solution.converged for fit in fits)
+    assert all(fit.converged for fit in fits)
     kept_rows = max(int(fit.kept.sum()) for fit in fits) * COLUMNS * X.itemsize
     assert peak < kept_rows + 0.75 * X.nbytes

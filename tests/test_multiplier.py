@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from scipy import sparse
 
 from safesift import penalties
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.solvers.multiplier import multiplier_path
 from safesift.solvers.newton import newton
 from safesift.solvers.records import Settings
@@ -30,7 +30,7 @@ def test_gaps_are_certified_whether_converged_or_not(recipe):
         assume(False)
     ((found,),) = multiplier_path([[problem]], Settings(tol=1e-6, max_iter=40))
     assert problem.penalty.contains(found.coef)
-    assert found.solution.at.value - best.value <= found.solution.gap + 1e-9 * (1 + best.value)
+    assert found.at.value - best.value <= found.gap + 1e-9 * (1 + best.value)
     assert_decisions_hold(found, best.point, 1e-4 * (1 + np.abs(best.point).max()))
 
 
@@ -41,8 +41,8 @@ def test_a_path_over_the_radius(ball, intercept):
     levels = [[problem.at_level(1.0, ball(radius))] for radius in (0.5, 1.0, 2.0)]
     for (found,), (level,) in zip(multiplier_path(levels, Settings(tol=1e-6)), levels, strict=True):
         other = newton(level, tol=1e-9)
-        assert found.solution.converged
-        assert found.solution.at.value <= other.at.value + found.solution.gap
+        assert found.converged
+        assert found.at.value <= other.at.value + found.gap
         assert_decisions_hold(found, other.at.point, 1e-6)
 
 
@@ -51,6 +51,6 @@ def test_more_columns_than_a_gram_matrix_allows(ball):
     rng = np.random.default_rng(0)
     X = sparse.random_array((200, 6000), density=0.01, rng=rng, format="csr")
     y = np.sign(X[:, :400] @ rng.normal(size=400) + 1e-3)
-    problem = make_problem(X, y, loss="squared_hinge", penalty=ball(2.0), alpha=1.0).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty=ball(2.0), alpha=1.0).problem
     ((found,),) = multiplier_path([[problem]], Settings(tol=1e-6))
-    assert found.solution.converged and found.solution.relative_gap <= 1e-6
+    assert found.converged and found.relative_gap <= 1e-6

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from safesift import penalties
 from safesift.design import DenseDesign
 from safesift.losses import LOSSES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers.newton import newton
 from safesift.solvers.quadratic import Model, lasso, minimise
@@ -80,7 +80,7 @@ def problem_of(n=200, p=5, loss="squared_interval", penalty="l1", alpha=0.01, in
     y = np.sign(center) if LOSSES[loss].task == "classification" else center
     if LOSSES[loss].task == "interval":
         y = np.column_stack([center - 0.5, np.where(rng.random(n) < 0.3, np.inf, center + 0.5)])
-    return make_problem(
+    return make_problems(
         X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=intercept
     ).problem  # fmt: skip
 
@@ -115,7 +115,7 @@ def test_constant_value_zero(loss):
     """All intervals open above: a constant is optimal, and the gap is relative to the unit."""
     X = np.arange(6.0).reshape(3, 2)
     Y = np.column_stack([[1.0, 3.0, 2.0], np.full(3, np.inf)])
-    problem = make_problem(
+    problem = make_problems(
         X, Y, loss=loss, penalty="l2", alpha=0.1, fit_intercept=True
     ).problem  # fmt: skip
     solution = newton(problem, tol=1e-8)
@@ -135,7 +135,7 @@ def test_units_do_not_matter(scale, penalty):
     """Features in other units, with the penalty scaled along, give the same objective."""
     problem = problem_of(penalty=penalty, intercept=False)
     power = 1 if penalty == "l1" else 2
-    other = make_problem(
+    other = make_problems(
         scale * problem.design.data, problem.y, loss=problem.loss, penalty=penalty,
         alpha=problem.alpha * scale**power,
     ).problem  # fmt: skip
@@ -208,7 +208,7 @@ def test_extreme_data_end_without_noise(loss, penalty, size):
     """Where squares overflow no step is made, and the gap says so: never NaN, never a warning."""
     problem = problem_of(n=30, loss=loss, penalty=penalty)
     features, targets = size
-    extreme = make_problem(
+    extreme = make_problems(
         features * problem.design.data, targets * problem.y, loss=loss, penalty=penalty,
         alpha=0.01, fit_intercept=True,
     ).problem  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from scipy import sparse
 
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers import newton_cg as module
@@ -37,9 +37,9 @@ def test_against_references(recipe):
 def test_storage_and_intercept(kind, intercept):
     problem = wide_problem(penalty="l2", kind=KINDS[kind], intercept=intercept, weighted=True)
     found, other = fit(problem, tol=1e-10), newton(problem, tol=1e-12)
-    assert found.solution.converged
-    np.testing.assert_allclose(found.solution.at.point, other.at.point, atol=1e-4)
-    assert found.solution.at.value == pytest.approx(other.at.value, rel=1e-9)
+    assert found.converged
+    np.testing.assert_allclose(found.at.point, other.at.point, atol=1e-4)
+    assert found.at.value == pytest.approx(other.at.value, rel=1e-9)
     assert_decisions_hold(found, other.at.point, 1e-9)
 
 
@@ -48,13 +48,13 @@ def test_a_path_with_far_more_columns_than_a_gram_matrix_allows(loss):
     rng = np.random.default_rng(0)
     X = sparse.random_array((300, 8000), density=0.01, rng=rng, format="csr")
     y = np.sign(X[:, :400] @ rng.normal(size=400) + 1e-3)
-    problem = make_problem(X, y, loss=loss, penalty="l2", alpha=1.0).problem
+    problem = make_problems(X, y, loss=loss, penalty="l2", alpha=1.0).problem
     alphas = np.geomspace(1e-2, 1e-4, 5)
     path = list(newton_cg([[problem.at_level(a)] for a in alphas], Settings(tol=1e-8)))
     for (found,), alpha in zip(path, alphas, strict=True):
-        assert found.solution.converged and found.solution.relative_gap <= 1e-8
+        assert found.converged and found.relative_gap <= 1e-8
         # x = −Aᵀ(s∘ν)/(alpha·W) at the optimum
-        dual_point = -X.T @ (found.problem.shares * found.solution.at.nu) / alpha
+        dual_point = -X.T @ (found.problem.shares * found.at.nu) / alpha
         np.testing.assert_allclose(found.coef, dual_point, atol=1e-2 * np.abs(found.coef).max())
     if loss == "squared_hinge":
         assert path[-1][0].undecided.mean() < 0.3
@@ -65,7 +65,7 @@ def test_screening_does_not_change_the_model():
     fits = [fit(problem, tol=1e-12, screening=how) for how in ("auto", None, REGIONS["auto"]())]
     for other in fits[1:]:
         np.testing.assert_allclose(other.coef, fits[0].coef, atol=1e-6)
-    assert not (fits[0].decisions.dropped & (fits[1].solution.at.nu != 0)).any()
+    assert not (fits[0].decisions.dropped & (fits[1].at.nu != 0)).any()
 
 
 def test_max_iter_is_respected_and_the_gap_still_certified():
@@ -73,8 +73,8 @@ def test_max_iter_is_respected_and_the_gap_still_certified():
     best = newton(problem, tol=1e-12).at.value
     for max_iter in (0, 1, 2):
         rough = fit(problem, tol=1e-12, max_iter=max_iter)
-        assert rough.solution.n_iter <= max_iter and not rough.solution.converged
-        assert rough.solution.at.value - best <= rough.solution.gap
+        assert rough.n_iter <= max_iter and not rough.converged
+        assert rough.at.value - best <= rough.gap
 
 
 def test_conjugate_gradients_stop_where_asked():
@@ -100,7 +100,7 @@ def curved_problem(**options):
     X = rng.normal(size=(300, 120)) @ (np.eye(120) + 0.5 * rng.normal(size=(120, 120)))
     y = np.sign(X[:, 0] + 5.0 * rng.normal(size=300))
     options = {"loss": "logistic", "penalty": "l2", "alpha": 1e-6, **options}
-    return make_problem(X, y, **options).problem
+    return make_problems(X, y, **options).problem
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -113,9 +113,9 @@ def test_a_gram_matrix_spares_products(monkeypatch, loss, intercept):
     for patience in (10, 10**9):
         monkeypatch.setattr(module, "passes_of_a_gram", lambda design, k=patience: k)
         fits = [one for (one,) in newton_cg(levels, Settings(1e-8))]
-        assert all(one.solution.converged for one in fits)
+        assert all(one.converged for one in fits)
         for one, value in zip(fits, best, strict=True):
-            assert one.solution.at.value - value <= one.solution.gap + 1e-13
+            assert one.at.value - value <= one.gap + 1e-13
         passes[patience] = sum(one.history[-1].passes for one in fits)
     assert passes[10] < 0.5 * passes[10**9]
 
@@ -123,7 +123,7 @@ def test_a_gram_matrix_spares_products(monkeypatch, loss, intercept):
 def test_a_matrix_that_cannot_be_factored_is_not_used(monkeypatch):
     monkeypatch.setattr(module, "passes_of_a_gram", lambda design: 1)
     monkeypatch.setattr(module, "_inverse", lambda gram, ridge: None)
-    assert fit(curved_problem(alpha=1e-3), tol=1e-6).solution.converged
+    assert fit(curved_problem(alpha=1e-3), tol=1e-6).converged
 
 
 def test_a_matrix_that_leads_nowhere_is_given_up(monkeypatch):
@@ -133,8 +133,8 @@ def test_a_matrix_that_leads_nowhere_is_given_up(monkeypatch):
     monkeypatch.setattr(module, "_inverse", lambda gram, ridge: broken.dot)
     problem = curved_problem(alpha=1e-3)
     found = fit(problem, tol=1e-6)
-    assert found.solution.converged
-    assert found.solution.at.value - newton(problem, tol=1e-12).at.value <= found.solution.gap
+    assert found.converged
+    assert found.at.value - newton(problem, tol=1e-12).at.value <= found.gap
 
 
 def test_losses_that_curve_go_here():

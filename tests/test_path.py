@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
 from safesift.arithmetic.tally import counting
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import Curvature
 from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Settings
@@ -26,7 +26,7 @@ def samples(n=600, p=8, seed=0):
 
 
 def problem_at(X, y, alpha, **model):
-    return make_problem(X, y, alpha=alpha, **{"loss": "squared_hinge", "penalty": "l2", **model})
+    return make_problems(X, y, alpha=alpha, **{"loss": "squared_hinge", "penalty": "l2", **model})
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

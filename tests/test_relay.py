@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from safesift import safe_path
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import relay as module
 from safesift.solvers.choice import best_solver
@@ -23,7 +23,7 @@ def problem_of(n=120, p=30, alpha=1e-6, **more) -> Problem:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(n, p)) @ np.diag(np.geomspace(1, 0.02, p))
     y = np.sign(X @ rng.normal(size=p) + 0.05 * rng.normal(size=n))
-    return make_problem(
+    return make_problems(
         X, y, loss=more.pop("loss", "squared_hinge"), penalty="l2", alpha=alpha, **more
     ).problem
 
@@ -38,12 +38,12 @@ def impatient(monkeypatch):
 def test_the_one_that_takes_over_ends_at_the_optimum(impatient, intercept):
     problem = problem_of(fit_intercept=intercept)
     ((short,),) = dual_descent([[problem]], Settings(1e-9, max_iter=3))
-    assert not short.solution.converged
+    assert not short.converged
     ((fit,),) = relay([[problem]], Settings(1e-9))
-    assert fit.solution.converged
-    assert fit.solution.at.value - optimum(problem).value <= fit.solution.gap + 1e-12
+    assert fit.converged
+    assert fit.at.value - optimum(problem).value <= fit.gap + 1e-12
     # what was done before it took over is counted
-    assert fit.solution.n_iter > short.solution.n_iter == 3
+    assert fit.n_iter > short.n_iter == 3
     assert fit.history[-1].passes > fit.history[0].passes > 3
     seconds = [check.seconds for check in fit.history]
     assert seconds == sorted(seconds)
@@ -61,18 +61,18 @@ def test_it_goes_on_alone(impatient):
     for level, fits in zip(levels, path, strict=True):
         for expected, fit in zip(level, fits, strict=True):
             assert fit.problem is expected
-            assert fit.solution.converged
-            assert fit.solution.at.value - optimum(expected).value <= fit.solution.gap + 1e-12
+            assert fit.converged
+            assert fit.at.value - optimum(expected).value <= fit.gap + 1e-12
     # no epochs at the last levels: Newton steps are few
-    assert all(fit.solution.n_iter <= 25 for fit in path[-1])
+    assert all(fit.n_iter <= 25 for fit in path[-1])
 
 
 def test_steps_are_at_most_those_allowed(impatient):
     for most in (1, 2, 5):
         ((fit,),) = relay([[problem_of()]], Settings(1e-12, max_iter=most))
-        assert fit.solution.n_iter == most
-        assert fit.history[-1].gap == fit.solution.gap
-        assert not fit.solution.converged
+        assert fit.n_iter == most
+        assert fit.history[-1].gap == fit.gap
+        assert not fit.converged
 
 
 def test_epochs_get_the_time_of_a_gram_matrix():

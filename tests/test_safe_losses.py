@@ -10,7 +10,7 @@ import safesift as ss
 from safesift import losses
 from safesift.losses.omegas import CustomOmega
 from safesift.losses.safe import flat_interval
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from tests.laws import safe_losses
 from tests.laws.reference import optimum
@@ -24,7 +24,7 @@ LABELS = np.where(Y > 0, 1.0, -1.0)
 
 
 def problem(loss, y=Y, penalty="l2", alpha=0.05, **more) -> Problem:
-    return make_problem(X, y, loss=loss, penalty=penalty, alpha=alpha, **more).problem
+    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha, **more).problem
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ def test_objective_bounds_hold_and_close(loss, y, penalty, weighted):
     if penalty == "l1" and loss is PSEUDO_HUBER:
         pytest.skip("not written for the reference solver")
     arguments = {"penalty": penalty, "alpha": 0.05, "sample_weight": weight}
-    original = optimum(make_problem(X, y, loss=loss, **arguments).problem).value
+    original = optimum(make_problems(X, y, loss=loss, **arguments).problem).value
     deltas = []
     for mu in (0.5, 1e-2, 1e-4):
         bounds = ss.objective_bounds(X, y, loss=loss, mu=mu, **arguments)
@@ -348,7 +348,7 @@ def test_objective_bounds_hold_and_close(loss, y, penalty, weighted):
         assert low <= original + room
         deltas.append(bounds.delta)
     assert deltas[0] > deltas[1] > deltas[2]
-    if math.isfinite(make_problem(X, y, loss=loss, **arguments).problem.loss.smoothness):
+    if math.isfinite(make_problems(X, y, loss=loss, **arguments).problem.loss.smoothness):
         assert deltas[2] < 1e-3
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers.path import solve_path
@@ -71,8 +71,8 @@ def assert_optimal(fit: Fit, best: Optimum) -> None:
 
 def assert_same_model(first: Fit, second: Fit) -> None:
     """As near to each other as their gaps imply: the values, and the coefficients if strong."""
-    gaps = (first.solution.gap, second.solution.gap)
-    values = (first.solution.at.value, second.solution.at.value)
+    gaps = (first.gap, second.gap)
+    values = (first.at.value, second.at.value)
     assert abs(values[0] - values[1]) <= max(gaps) + 1e-12 * (1.0 + abs(values[0]))
     kappa = first.problem.strong_convexity
     if kappa > 0:
@@ -139,7 +139,7 @@ def test_problems_that_share_rows_do_not_disturb_each_other(recipe, screening):
         alone = solve_path([[members[k]] for members in levels], settings)
         for fits, (single,) in zip(found, alone, strict=True):
             assert fits[k].problem is levels[0][k] or fits[k].problem is levels[1][k]
-            assert fits[k].solution.converged
+            assert fits[k].converged
             assert_same_model(fits[k], single)
 
 
@@ -165,9 +165,9 @@ def test_flat_models_do_not_stop_a_solver(loss, penalty):
         X = X * rng.choice([1.0, 1.0, 1.0, 30.0], size=(12, 1))
         y = np.where(rng.random(12) < 0.5, 1.0, -1.0)
         y[:2] = [-1.0, 1.0]
-        problem = make_problem(
+        problem = make_problems(
             X, y, loss=loss, penalty=penalty, alpha=(0.01, 0.3)[seed % 2],
             fit_intercept=seed % 3 > 0,
         ).problem  # fmt: skip
         ((fit,),) = solve_path([[problem]], settings)
-        assert fit.solution.converged, seed
+        assert fit.converged, seed

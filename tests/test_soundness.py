@@ -10,7 +10,7 @@ import safesift as ss
 from safesift.arithmetic.numerics import total
 from safesift.losses import EpsilonInsensitive
 from safesift.penalties import L1Ball, L2Ball
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import AlphaBall, Auto, Curvature, Edit, EditBall, HalfSpaceCut, NormBall
 from tests.laws.reference import optimum
 
@@ -69,7 +69,7 @@ def test_constraints_far_smaller_than_the_coefficients(penalty):
 
 
 def test_alpha_ball_measures_float32_coefficients_in_float64():
-    problem = make_problem(
+    problem = make_problems(
         np.eye(50), np.arange(50) % 2, loss="squared_hinge", penalty="l2", alpha=1.0
     ).problem
     at = problem.evaluate(np.zeros(50))
@@ -89,14 +89,14 @@ def test_edit_ball_accounts_for_the_rounding_of_residuals():
         removed=Edit(np.array([[1.0]]), np.array([2 * tiny + epsilon])),
         added=Edit(np.array([[tiny]]), np.array([epsilon + 0.5])),
     )  # fmt: skip
-    problem = make_problem([[tiny]], [epsilon + 0.5], loss=loss, penalty="l2", alpha=1.0).problem
+    problem = make_problems([[tiny]], [epsilon + 0.5], loss=loss, penalty="l2", alpha=1.0).problem
     ball = region.ball(problem, problem.evaluate(old))
     exact = 0.5 * tiny / (1.0 + tiny**2)
     assert abs(exact - ball.center[0]) <= ball.radius
 
 
 def test_edits_must_fit_the_problem():
-    problem = make_problem(
+    problem = make_problems(
         np.eye(3), [0, 1, 1], loss="squared_hinge", penalty="l2", alpha=1.0
     ).problem
     for edit, message in (

@@ -11,7 +11,7 @@ from safesift import penalties
 from safesift.design import as_design
 from safesift.design.columns import ColumnSubset, some_columns
 from safesift.losses import LOSSES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
@@ -49,10 +49,10 @@ def assert_solves(solve, recipe, tol: float, room: float, point_room: float) -> 
         assume(False)
     found = solve(problem, tol=tol)
     size = 1.0 + abs(best.value)
-    assert found.solution.converged, (found.solution.relative_gap, found.solution.n_iter)
-    value = objective(problem, found.solution.at.point)
-    assert value <= best.value + found.solution.gap + room * size
-    assert best.value >= value - found.solution.gap - 1e-12 * size
+    assert found.converged, (found.relative_gap, found.n_iter)
+    value = objective(problem, found.at.point)
+    assert value <= best.value + found.gap + room * size
+    assert best.value >= value - found.gap - 1e-12 * size
     assert_decisions_hold(found, best.point, point_room * (1 + np.abs(best.point).max()))
 
 
@@ -77,7 +77,7 @@ def wide_problem(
     if LOSSES[loss].task == "interval":
         y = np.column_stack([center - 0.2, np.where(rng.random(n) < 0.3, np.inf, center + 0.2)])
     weights = rng.integers(0, 4, n).astype(float) if weighted else None
-    return make_problem(
+    return make_problems(
         kind(X), y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=intercept,
         sample_weight=weights,
     ).problem  # fmt: skip
@@ -97,8 +97,8 @@ KINDS = {
 def test_storage_and_intercept(kind, intercept):
     problem = wide_problem(kind=KINDS[kind], intercept=intercept, weighted=True)
     found, other = fit(problem, tol=1e-9), newton(problem, tol=1e-10)
-    assert found.solution.converged
-    np.testing.assert_allclose(found.solution.at.point, other.at.point, atol=1e-6)
+    assert found.converged
+    np.testing.assert_allclose(found.at.point, other.at.point, atol=1e-6)
     np.testing.assert_array_equal(found.coef != 0, np.abs(other.at.point[:400]) > 1e-7)
     assert found.undecided.mean() < 0.05
     assert_decisions_hold(found, other.at.point, 1e-7)
@@ -110,8 +110,8 @@ def test_storage_and_intercept(kind, intercept):
 def test_losses(loss, penalty):
     problem = wide_problem(loss=loss, penalty=penalty, intercept=True)
     found, other = fit(problem, tol=1e-9), newton(problem, tol=1e-10)
-    assert found.solution.converged
-    assert found.solution.at.value == pytest.approx(other.at.value, rel=1e-9)
+    assert found.converged
+    assert found.at.value == pytest.approx(other.at.value, rel=1e-9)
     assert_decisions_hold(found, other.at.point, 1e-6)
 
 
@@ -122,7 +122,7 @@ def test_screening_does_not_change_the_model(loss):
     for other in fits[1:]:
         np.testing.assert_allclose(other.coef, fits[0].coef, atol=1e-7)
     # what one finds droppable the others never need
-    assert not (fits[0].decisions.dropped & (fits[1].solution.at.nu != 0)).any()
+    assert not (fits[0].decisions.dropped & (fits[1].at.nu != 0)).any()
     assert fits[0].kept.sum() <= 1.02 * fits[2].kept.sum()
 
 
@@ -132,33 +132,33 @@ def test_a_path_is_what_single_fits_are():
     path = list(sparse_newton([[problem.at_level(a)] for a in alphas], Settings(tol=1e-9)))
     for alpha, (found,) in zip(alphas, path, strict=True):
         alone = fit(problem.at_level(alpha), tol=1e-9)
-        assert found.solution.converged and found.problem.alpha == alpha
+        assert found.converged and found.problem.alpha == alpha
         np.testing.assert_allclose(found.coef, alone.coef, atol=1e-6)
-        assert found.history[-1].gap == found.solution.gap
+        assert found.history[-1].gap == found.gap
         assert found.history[-1].n_kept == found.kept.sum()
 
 
 def test_several_problems_and_starts():
     first, second = wide_problem(), wide_problem(weighted=True)
-    solutions = [fit(problem, tol=1e-10).solution.at.point for problem in (first, second)]
+    solutions = [fit(problem, tol=1e-10).at.point for problem in (first, second)]
     (again,) = sparse_newton([[first, second]], Settings(tol=1e-8), solutions)
-    assert [found.solution.n_iter for found in again] == [0, 0]
-    assert all(found.solution.converged for found in again)
+    assert [found.n_iter for found in again] == [0, 0]
+    assert all(found.converged for found in again)
 
 
 def test_nothing_enters_beyond_the_largest_alpha():
     problem = wide_problem()
     largest = np.abs(problem.evaluate(np.zeros(400)).loss_gradient).max()
     found = fit(problem.at_level(1.01 * largest))
-    assert not found.coef.any() and found.solution.converged
+    assert not found.coef.any() and found.converged
     assert found.history[-1].n_features == 0 and not found.undecided.any()
 
 
 def test_max_iter_is_respected_and_the_gap_still_certified():
     problem = wide_problem()
-    best = fit(problem, tol=1e-12).solution.at.value
+    best = fit(problem, tol=1e-12).at.value
     rough = fit(problem, tol=1e-12, max_iter=1)
-    assert rough.solution.n_iter <= 2 and rough.solution.at.value - best <= rough.solution.gap
+    assert rough.n_iter <= 2 and rough.at.value - best <= rough.gap
 
 
 def test_only_the_working_set_is_gathered(monkeypatch):
@@ -169,7 +169,7 @@ def test_only_the_working_set_is_gathered(monkeypatch):
         lambda self, weights: sizes.append(self.n_features) or gram(self, weights),
     )  # fmt: skip
     found = fit(wide_problem(alpha=0.1))
-    assert found.solution.converged and 0 < max(sizes) < 100
+    assert found.converged and 0 < max(sizes) < 100
 
 
 # --- parts ----------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
     rng = np.random.default_rng(0)
     X = sparse.random_array((150, 2000), density=0.02, rng=rng, format="csr")
     y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
-    problem = make_problem(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
     sizes, select = [], WorkingGram.select
 
     def counted(gram, features):
@@ -209,7 +209,7 @@ def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
 
     monkeypatch.setattr(WorkingGram, "select", counted)
     found = fit(problem)
-    assert found.solution.converged
+    assert found.converged
     steep = np.abs(problem.evaluate(problem.constant_point).loss_gradient) > problem.alpha
     assert 100 == sizes[0] < max(sizes) < 0.5 * steep.sum()
 

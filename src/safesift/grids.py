@@ -6,7 +6,6 @@ less regularisation: alphas fall, radii grow.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,8 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, ratio: float = 1e-4) -> Arr
     --------
     >>> import numpy as np
     >>> from safesift.grids import alpha_grid
-    >>> from safesift.problem.inputs import make_problem
-    >>> inputs = make_problem(np.eye(2), [1.0, -3.0], loss="squared", penalty="l1", alpha=1.0)
+    >>> from safesift.problem.inputs import make_problems
+    >>> inputs = make_problems(np.eye(2), [1.0, -3.0], loss="squared", penalty="l1", alpha=1.0)
     >>> print(alpha_grid(inputs.problem, 3, 1e-2))
     [1.5   0.15  0.015]
     """
@@ -101,20 +100,6 @@ def radius_min(problem: Problem) -> float:
     dual_norm = float(np.abs(gradient).max()) if one_norm else norm(gradient)
     with np.errstate(divide="ignore", invalid="ignore"):
         return _usable(float(np.float64(_EXPLAINED * problem.constant_value) / dual_norm))
-
-
-def at_level(problem: Problem, level: float) -> Problem:
-    """The same samples at another alpha, or at another radius of the constraint."""
-    if problem.penalty.is_constraint:
-        return problem.at_level(problem.alpha, replace(problem.penalty, radius=float(level)))
-    return problem.at_level(float(level))
-
-
-def along(problem: Problem, levels: Array) -> list[Problem]:
-    """The same samples at one level after another."""
-    # the best constant does not depend on the level: found here, it is taken along
-    _ = problem.constant_value
-    return [at_level(problem, level) for level in levels]
 
 
 def check_levels(alphas: Any, problem: Problem) -> Array:

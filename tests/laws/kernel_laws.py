@@ -16,7 +16,7 @@ from safesift.design import as_design
 from safesift.design.kernel_choice import KernelChoice
 from safesift.problem.decisions import Bounds
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import make_problem, on_kernel
+from safesift.problem.inputs import make_problems, on_kernel
 from safesift.problem.problem import Problem
 from safesift.regions.kernel_ball import gap_ball
 from safesift.regions.kernel_curvature import curvature_set
@@ -55,7 +55,7 @@ class Setting:
 
 def setting(recipe: Recipe, kernel: str) -> Setting:
     X, y, arguments = arrays(recipe)
-    linear = make_problem(X, y, **arguments).problem
+    linear = make_problems(X, y, **arguments).problem
     problem = with_kernel(linear, X, kernel)
     exact = X.astype(np.float64)
     K = pairwise_kernels(exact, metric=kernel, **KERNELS[kernel])
@@ -90,8 +90,8 @@ def rough(at: Setting, recipe: Recipe) -> Evaluation:
     problem = at.problem
     ((fit,),) = kernel_path([[problem]], Settings(tol=1e-10))
     size = float(rng.choice([0.0, 1e-8, 1e-5, 1e-3, 1e-2, 0.1, 1.0]))
-    noise = rng.normal(size=len(fit.solution.at.point))
-    point = fit.solution.at.point * (1.0 + size * noise)
+    noise = rng.normal(size=len(fit.at.point))
+    point = fit.at.point * (1.0 + size * noise)
     return problem.evaluate(point)
 
 
@@ -99,11 +99,11 @@ def law_gap_is_true(recipe: Recipe, kernel: str) -> None:
     """P at the solution is at most the gap above that of the twin's optimum, and near it."""
     at = setting(recipe, kernel)
     ((fit,),) = kernel_path([[at.problem]], Settings(tol=1e-7))
-    value = objective(at, fit.solution.at.point)
+    value = objective(at, fit.at.point)
     scale = 1.0 + abs(at.best.value)
     room = 1e-7 * scale if at.best.accuracy > 1e-7 else 1e-9 * scale
-    assert value <= at.best.value + fit.solution.gap + room
-    assert abs(value - fit.solution.at.value) <= 1e-9 * scale
+    assert value <= at.best.value + fit.gap + room
+    assert abs(value - fit.at.value) <= 1e-9 * scale
     far = rough(at, recipe)
     assert objective(at, far.point) <= at.best.value + at.problem.gap(far) + room
 
@@ -111,9 +111,9 @@ def law_gap_is_true(recipe: Recipe, kernel: str) -> None:
 def law_reaches_its_tolerance(recipe: Recipe, kernel: str) -> None:
     """The gap falls below the tolerance, unless the targets are all but constant."""
     X, y, arguments = arrays(recipe)
-    problem = with_kernel(make_problem(X, y, **arguments).problem, X, kernel)
+    problem = with_kernel(make_problems(X, y, **arguments).problem, X, kernel)
     ((fit,),) = kernel_path([[problem]], Settings(tol=1e-6))
-    assert fit.solution.converged or fit.solution.reference < 1e-9, recipe
+    assert fit.converged or fit.reference < 1e-9, recipe
 
 
 def law_bounds_contain_the_optimum(recipe: Recipe, kernel: str, curvature: bool) -> None:
@@ -162,5 +162,5 @@ def law_dropping_changes_nothing(recipe: Recipe, kernel: str) -> None:
     difference = -fit.coef
     difference[kept] += again.coef
     distance = np.sqrt(max(difference @ at.K @ difference, 0.0))
-    reach = sum(np.sqrt(2.0 * f.solution.gap / whole.alpha) for f in (fit, again))
+    reach = sum(np.sqrt(2.0 * f.gap / whole.alpha) for f in (fit, again))
     assert distance <= 1.01 * reach + 1e-6, recipe

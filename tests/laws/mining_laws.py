@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
 from safesift.penalties import PENALTIES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, objective, optimum
 
@@ -64,7 +64,7 @@ class Setting:
         if recipe.class_weight == "balanced":
             totals = np.bincount(y, weights)
             weights = weights * (weights.sum() / (2 * totals))[y]
-        return make_problem(
+        return make_problems(
             np.vstack([self.X, self.pool]).astype(np.float64), y, loss=recipe.loss,
             penalty=recipe.penalty, alpha=self.model.alpha, fit_intercept=recipe.intercept,
             sample_weight=weights,
@@ -149,7 +149,7 @@ def law_kept_rows_alone(recipe: Recipe) -> None:
     weights = None
     if recipe.weighted:
         weights = np.append(given.weights, given.pool_weight[mined.indices])
-    alone = make_problem(
+    alone = make_problems(
         np.vstack([given.X, mined.X_kept]), y, loss=recipe.loss, penalty=recipe.penalty,
         alpha=mined.alpha_kept, fit_intercept=recipe.intercept, sample_weight=weights,
     ).problem  # fmt: skip

@@ -16,7 +16,7 @@ from scipy import sparse
 from safesift import losses, penalties
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from tests.laws.safe_losses import SAFE_LOSSES
 
@@ -58,7 +58,7 @@ def recipes(loss=None, penalty=None, **fixed) -> st.SearchStrategy[Recipe]:
 
 def build(recipe: Recipe) -> Problem:
     X, y, arguments = arrays(recipe)
-    return make_problem(X, y, **arguments).problem
+    return make_problems(X, y, **arguments).problem
 
 
 def arrays(recipe: Recipe):

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import PENALTIES, Penalty
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 
 LOSS_NAMES = sorted(LOSSES)
@@ -170,7 +170,7 @@ def problems(
     p = draw(st.integers(1, max_features))
     weighted = draw(st.booleans()) if weighted is None else weighted
     chosen = draw(losses(loss_name, n))
-    return make_problem(
+    return make_problems(
         draw(matrices(n, p, elements)),
         draw(_targets_of_problem(chosen, n, elements)),
         loss=chosen,

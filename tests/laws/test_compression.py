@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import safesift as ss
 from safesift.losses import LOSSES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.workflows.compression import calibration, compressing
 from safesift.workflows.compression.examined import Examined
 from tests.laws.problems import Recipe, arrays, build, recipes
@@ -64,7 +64,7 @@ def compressed(X, y, arguments, small):
     weights = np.ones(len(small.indices)) if small.weights is None else small.weights
     how = arguments | {"loss": arguments["loss"].take(small.indices), "alpha": small.alpha}
     how |= {"sample_weight": weights}
-    problem = make_problem(X[small.indices], y[small.indices], **how).problem
+    problem = make_problems(X[small.indices], y[small.indices], **how).problem
     if problem.loss.task == "classification":
         # labels as in the whole problem, where a class may have no weight
         return replace(problem, y=y[small.indices])
@@ -190,7 +190,7 @@ def law_calibrated_weights_pull_as_all_rows(setting) -> None:
     X, y = np.vstack([X] * 5), np.concatenate([y] * 5)
     X = X + 0.3 * np.random.default_rng(setting[0]).normal(size=X.shape)
     small = ss.compress(X, y, **arguments, n_keep=60, random_state=0)
-    problem = make_problem(X, y, **arguments).problem
+    problem = make_problems(X, y, **arguments).problem
     best = optimum(problem)
     fewer = optimum(compressed(X, y, arguments | {"loss": problem.loss}, small))
     assert objective(problem, fewer.point) - best.value <= 1e-4 * problem.constant_value

@@ -22,7 +22,7 @@ from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
 from safesift.design.base import UNDERFLOW
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from tests.laws import exact
 from tests.laws.strategies import entries, examples, extremes, numbers
 
@@ -498,7 +498,7 @@ def test_canonical_csr_is_not_copied(kind):
 def test_the_matrix_of_the_caller_stays_as_it_is(storage):
     X = STORAGES[storage](np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.5]]))
     before = _contents(X)
-    problem = make_problem(
+    problem = make_problems(
         X, [1, -1, 1], loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=True
     ).problem
     at = problem.evaluate(np.ones(4))
@@ -525,7 +525,7 @@ def test_data_are_never_converted_whole(storage, dtype, monkeypatch):
     monkeypatch.setattr(dense_module, "_CONVERTED", 2**15)
     monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 2**15)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
-    problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=0.1).problem
+    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=0.1).problem
     whole = n * p * 8
     assert peak(lambda: problem.design.row_norms) < whole / 5
     assert peak(lambda: problem.evaluate(np.ones(p))) < whole / 5

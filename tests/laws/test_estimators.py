@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 import safesift as ss
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import examples, losses, penalties
 
@@ -53,7 +53,7 @@ def fitted(model, X, y, weights):
 
 
 def problem_of(model, X, y, weights):
-    return make_problem(
+    return make_problems(
         X, y, loss=model.loss, penalty=model.penalty, alpha=model.alpha,
         fit_intercept=model.fit_intercept, sample_weight=weights,
     ).problem  # fmt: skip

@@ -133,7 +133,7 @@ def test_mutation_a_point_in_place_of_a_region(monkeypatch):
     check_mutation(
         monkeypatch, rough, working, "region_around",
         lambda fit, settings: replace(
-            working.Working(None, None, 0, fit.solution.at.point).at_point, certified=True
+            working.Working(None, None, 0, fit.at.point).at_point, certified=True
         ),
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_mutation_the_gap_of_the_rows_at_hand(monkeypatch):
     """Where the search ended early, rows outside have a loss that the gap must count."""
     early = [replace(recipe, max_passes=2, family="ordered") for recipe in DRAWN]
     check_mutation(
-        monkeypatch, early, search.Search, "_gap", lambda self, seen: seen.working.fit.solution.gap
+        monkeypatch, early, search.Search, "_gap", lambda self, seen: seen.working.fit.gap
     )
 
 

@@ -21,7 +21,7 @@ from scipy import sparse
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem.decisions import Bounds, Decisions, decide
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from tests.laws import exact
 from tests.laws.dual_reference import dual_optimum
@@ -138,7 +138,7 @@ def test_dual_points_that_do_not_cancel_are_worth_nothing():
     Here the optimum is 0, at x = 0 and c = 1e6; the features are orthogonal to ν.
     """
     X = np.array([[1e8], [1e8 * (1 + 1e-6)]])
-    problem = make_problem(
+    problem = make_problems(
         X, [1e6, 1e6], loss="squared", penalty="l2", alpha=1.0, fit_intercept=True
     ).problem
     nu = -0.5 * np.array([X[1, 0], -X[0, 0]]) / 1e8
@@ -290,7 +290,7 @@ def test_gap_of_reduced_problems_bounds_the_distance_to_their_optimum(loss, data
 def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
     problem = data.draw(problems(loss, "l2", intercept=False, max_samples=4, max_features=2))
     X = scale * dense_rows(problem)
-    problem = make_problem(
+    problem = make_problems(
         X, problem.y, loss=problem.loss, penalty="l2", alpha=problem.alpha,
         sample_weight=problem.weights,
     ).problem  # fmt: skip
@@ -409,7 +409,7 @@ def test_subgradient_is_the_gradient(loss, data):
 
 def with_rows(problem: Problem, rows: np.ndarray, weights: np.ndarray) -> Problem:
     """The problem of a selection of rows, from scratch."""
-    return make_problem(
+    return make_problems(
         dense_rows(problem)[rows, : problem.design.n_features], problem.y[rows],
         loss=problem.loss.take(rows), penalty=problem.penalty, alpha=problem.alpha,
         fit_intercept=problem.fit_intercept, sample_weight=weights,
@@ -444,8 +444,8 @@ def test_weight_zero_is_removal_of_the_wildest_rows(loss, extreme):
     X = np.array([[1.0, 2.0], [-1.0, 0.5], [extreme, -extreme]])
     y = np.array([1.0, -1.0, 1.0 if LOSSES[loss].task == "classification" else extreme])
     arguments = {"loss": loss, "penalty": "l2", "alpha": 0.5, "fit_intercept": True}
-    problem = make_problem(X, y, sample_weight=[1.0, 2.0, 0.0], **arguments).problem
-    removed = make_problem(X[:2], y[:2], sample_weight=[1.0, 2.0], **arguments).problem
+    problem = make_problems(X, y, sample_weight=[1.0, 2.0, 0.0], **arguments).problem
+    removed = make_problems(X[:2], y[:2], sample_weight=[1.0, 2.0], **arguments).problem
     assert_same(problem, removed, np.array([0.25, -0.5, 0.125]))
 
 
@@ -575,7 +575,7 @@ def test_problems_without_any_row_left(loss):
     X = np.array([[1.0, 0.5], [-2.0, 1.0], [0.5, 3.0]])
     y = np.array([1.0, -1.0, 1.0])
     for penalty, intercept in product(PENALTY_NAMES, (False, True)):
-        problem = make_problem(
+        problem = make_problems(
             X, y, loss=loss, penalty=penalty, alpha=0.5, fit_intercept=intercept
         ).problem
         point = problem.feasible(np.array([0.25, -0.125, 0.0625])[: 2 + intercept])
@@ -653,7 +653,7 @@ def test_shifting_the_targets_changes_no_relative_gap(loss, shift, data):
 
 
 def test_constant_value_ignores_targets_of_weight_zero():
-    problem = make_problem(
+    problem = make_problems(
         np.ones((3, 1)), [0.0, 1.0, 1e12], loss="squared", penalty="l2", alpha=1.0,
         fit_intercept=True, sample_weight=[1.0, 1.0, 0.0],
     ).problem  # fmt: skip
@@ -662,7 +662,7 @@ def test_constant_value_ignores_targets_of_weight_zero():
 
 def test_constant_value_of_very_rare_labels():
     """Log-odds beyond every fixed reach."""
-    problem = make_problem(
+    problem = make_problems(
         np.ones((2, 1)), [-1, 1], loss="logistic", penalty="l2", alpha=1.0,
         fit_intercept=True, sample_weight=[1.0, 1e-40],
     ).problem  # fmt: skip
@@ -775,7 +775,7 @@ def test_nothing_is_nan_at_any_scale(loss, scale):
     for penalty, intercept, (features, targets, size) in product(
         PENALTY_NAMES, (False, True), cases
     ):
-        problem = make_problem(
+        problem = make_problems(
             features, targets, loss=loss, penalty=penalty, alpha=0.5, fit_intercept=intercept
         ).problem
         point = size * np.array([0.5, -0.25, 0.125])[: 2 + intercept]
@@ -798,7 +798,7 @@ def test_nothing_is_nan_at_any_scale(loss, scale):
 @every_loss
 def test_gap_is_infinite_where_arithmetic_overflows(loss):
     """inf − inf in a prediction: nothing is known, and nothing is claimed."""
-    problem = make_problem(
+    problem = make_problems(
         [[1e200, -1e200], [1.0, 1.0]], [1, -1], loss=loss, penalty="l2", alpha=1.0
     ).problem
     assert problem.gap(problem.evaluate(np.array([1e200, 1e200]))) == math.inf
@@ -807,7 +807,7 @@ def test_gap_is_infinite_where_arithmetic_overflows(loss):
 def test_denormal_features_do_not_make_infeasible_points_feasible():
     """P(x) = [1 − a·x]₊ + alpha·|x| with a = 2·alpha, both denormal: the optimum is ½."""
     X = np.array([[2 * TINY], [-2 * TINY]])
-    problem = make_problem(X, [1, -1], loss="hinge", penalty="l1", alpha=TINY).problem
+    problem = make_problems(X, [1, -1], loss="hinge", penalty="l1", alpha=TINY).problem
     best = problem.evaluate(np.array([1.0 / (2 * TINY)] if 2 * TINY > 1e-300 else [0.0]))
     assert problem.dual(np.array([-0.7, 0.7])) <= 0.5
     assert best.value == 1.0
@@ -822,7 +822,7 @@ def test_storage_does_not_matter(data):
     X = dense_rows(problem)[:, : problem.design.n_features]
     point = data.draw(points(problem))
     for stored in (np.asfortranarray(X), sparse.csr_array(X), sparse.csc_array(X)):
-        other = make_problem(
+        other = make_problems(
             stored, problem.y, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
             fit_intercept=problem.fit_intercept, sample_weight=problem.weights,
         ).problem  # fmt: skip

@@ -16,7 +16,7 @@ from safesift.estimators.tracking.data import Data
 from safesift.estimators.tracking.follower import Follower
 from safesift.estimators.tracking.pieces import Targets
 from safesift.losses import LOSSES
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, objective, optimum
 
@@ -48,7 +48,7 @@ def targets(rng, n, task, n_classes=2):
 
 def problem_of(model, X, y, weights, label=None) -> Problem:
     y = np.where(y == label, 1.0, -1.0) if label is not None else y
-    return make_problem(
+    return make_problems(
         X, y, loss=model._checked_loss(), penalty="l2", alpha=model.alpha,
         fit_intercept=model.fit_intercept, sample_weight=weights,
     ).problem  # fmt: skip
@@ -109,7 +109,7 @@ def drawn_problem(seed: int, loss: str, intercept: bool) -> tuple[Problem, np.ra
     if task == "classification":
         y[:2] = 0, 1
     weights = rng.choice([0.5, 1.0, 3.0], n)
-    problem = make_problem(
+    problem = make_problems(
         rows(rng, n, p), y, loss=loss, penalty="l2", alpha=float(rng.choice([1e-2, 0.3])),
         fit_intercept=intercept, sample_weight=weights,
     ).problem  # fmt: skip

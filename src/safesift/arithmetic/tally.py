@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 
 
 class Tally:
@@ -17,6 +18,12 @@ class Tally:
 
     def __init__(self) -> None:
         self.rows = 0
+        self._lock = Lock()
+
+    def add(self, n_rows: int) -> None:
+        """Count rows, on whatever thread they were read."""
+        with self._lock:
+            self.rows += n_rows
 
 
 _tally: ContextVar[Tally | None] = ContextVar("safesift_tally", default=None)
@@ -32,11 +39,11 @@ def counting() -> Iterator[Tally]:
     finally:
         _tally.reset(token)
         if outer is not None:
-            outer.rows += tally.rows
+            outer.add(tally.rows)
 
 
 def count(n_rows: int) -> None:
     """Tell whoever counts that rows were read."""
     tally = _tally.get()
     if tally is not None:
-        tally.rows += n_rows
+        tally.add(n_rows)

@@ -9,11 +9,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import Array, Design, RowSubset
+from safesift.design.base import Array
 from safesift.design.dense import DenseDesign
+from safesift.design.rows import RowDesign, RowSubset
 
 
-def some_columns(design: Design, features: NDArray[np.bool_]) -> Design:
+def some_columns(design: RowDesign, features: NDArray[np.bool_]) -> RowDesign:
     """The features of a mask, and the ones: a copy of sparse columns, a view of dense ones.
 
     Finding the entries of a few columns in sparse rows costs a pass each time, and the copy is
@@ -27,7 +28,7 @@ def some_columns(design: Design, features: NDArray[np.bool_]) -> Design:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnSubset(Design):
+class ColumnSubset(RowDesign):
     """The columns of a design at increasing indices, without a copy of them all."""
 
     base: DenseDesign | RowSubset
@@ -73,25 +74,21 @@ class ColumnSubset(Design):
     def gathered(self, rows: NDArray) -> NDArray:
         return self.base.gathered(rows).take(self.features, axis=1)
 
-    def take(self, rows: NDArray) -> Design:
+    @property
+    def source(self) -> RowDesign:
+        return self.base
+
+    @property
+    def selected(self) -> NDArray[np.intp]:
+        return self.features
+
+    def take(self, rows: NDArray) -> RowDesign:
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         return DenseDesign(self.base.data[np.ix_(rows, self.features)], self.intercept)
 
-    def only(self, rows: NDArray) -> Design:
+    def only(self, rows: NDArray) -> RowDesign:
         # rows first: where they are few, so is what is gathered
         return ColumnSubset(self.base.only(rows), self.features)
 
     def columns(self, features: NDArray) -> ColumnSubset:
         return ColumnSubset(self.base, self.features[features])
-
-    def _block_norms_sq(self, block: NDArray) -> Array:
-        return self.base._block_norms_sq(block)
-
-    def _block_gram(self, block: NDArray, weights: Array) -> Array:
-        return self.base._block_gram(block, weights)
-
-    def _block_columns_sq(self, block: NDArray, weights: Array) -> Array:
-        return self.base._block_columns_sq(block, weights)
-
-    def _largest_of(self, data: NDArray) -> Array:
-        return self.base._largest_of(data)

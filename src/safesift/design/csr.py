@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
 from safesift.arithmetic.threads import each, run
-from safesift.design.base import Array, Design
+from safesift.design.base import Array
+from safesift.design.rows import GramPart, RowDesign
 
 # the types that are compiled for: blocks of any other are converted first
 _COMPILED_TYPES = (np.float32, np.float64)
@@ -20,8 +21,8 @@ _COMPILED_TYPES = (np.float32, np.float64)
 _MANY_PAIRS, _STRIPES = 2**25, 4
 
 
-class CsrProducts(Design):
-    """The products of a `Design` whose rows are rows of a CSR matrix.
+class CsrProducts(RowDesign):
+    """The products of a `RowDesign` whose rows are rows of a CSR matrix.
 
     A block is a task: its rows are summed one after the other, and the sums of the blocks in their
     order, so that `sum_error` holds and nothing depends on the number of threads.
@@ -43,8 +44,8 @@ class CsrProducts(Design):
         starts = range(0, self.n_samples, self.block_rows)
         return [slice(start, min(start + self.block_rows, self.n_samples)) for start in starts]
 
-    def _entries(self, rows: slice) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
-        """What a kernel needs to know of a block; converted where it is not compiled for."""
+    def _entries(self, rows: slice | NDArray) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
+        """What a compiled loop needs to know of rows; converted where it is not compiled for."""
         matrix, here = self.csr, self.csr_rows[rows]
         if matrix.dtype in _COMPILED_TYPES:
             return matrix.data, matrix.indices, matrix.indptr, 0, here
@@ -94,30 +95,19 @@ class CsrProducts(Design):
         run(project, self._blocks_read())
         return out
 
-    def gram(self, weights: Array) -> Array:
-        used = weights != 0
-        if not used.all():
-            return self.only(used).gram(weights[used])
-        from safesift.arithmetic.compiled.csr import add_gram
-
-        p, weights, blocks = self.n_features, _plain(weights), self._blocks_read()
-        total, partial = np.zeros((2, p, p))
-        n_stripes = self._n_stripes
+    def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
+        if any(part.features is not None or part.only is not None for part in parts):
+            return super()._grams(parts)
+        grams = [_GramOfPart(self, part) for part in parts]
+        n_stripes, blocks = self._n_stripes, self._blocks_read()
 
         def fill(stripe: int) -> None:
-            mine = slice(stripe, None, n_stripes)
             for rows in blocks:
-                add_gram(*self._entries(rows), weights[rows], stripe, n_stripes, partial)
-                total[mine] += partial[mine]
-                partial[mine] = 0.0
+                for gram in grams:
+                    gram.add(rows, stripe, n_stripes)
 
         run(fill, range(n_stripes))
-        gram = total + total.T
-        np.fill_diagonal(gram, np.diag(total))
-        if not self.intercept:
-            return gram
-        ones = self._summed((), lambda rows: weights[rows], blocks)
-        return np.block([[gram, ones[:p, None]], [ones[None]]])
+        return [gram.whole() for gram in grams]
 
     @property
     def _n_stripes(self) -> int:
@@ -158,5 +148,41 @@ class CsrProducts(Design):
 
 
 def _plain(values: Array) -> Array:
-    """In float64 and in C order, which the kernels are compiled for."""
+    """In float64 and in C order, which the loops are compiled for."""
     return np.ascontiguousarray(values, dtype=np.float64)
+
+
+class _GramOfPart:
+    """The Gram matrix of some rows, a block at a time: sums of blocks are added up."""
+
+    def __init__(self, design: CsrProducts, part: GramPart) -> None:
+        p = design.n_features
+        self._design, self._part = design, part
+        self._total, self._partial = np.zeros((2, p, p))
+        self._ones = np.zeros(p)
+
+    def add(self, rows: slice, stripe: int, n_stripes: int) -> None:
+        """Add the rows of a block to a stripe of the matrix."""
+        from safesift.arithmetic.compiled.csr import add_gram, add_transposed
+
+        first, last = np.searchsorted(self._part.rows, (rows.start, rows.stop))
+        if first == last:
+            return
+        entries = self._design._entries(self._part.rows[first:last])
+        weights, mine = self._part.weights[first:last], slice(stripe, None, n_stripes)
+        add_gram(*entries, weights, stripe, n_stripes, self._partial)
+        self._total[mine] += self._partial[mine]
+        self._partial[mine] = 0.0
+        if self._design.intercept and stripe == 0:
+            ones = np.zeros_like(self._ones)
+            add_transposed(*entries, weights, ones)
+            self._ones += ones
+
+    def whole(self) -> Array:
+        """Both halves, and the column of ones."""
+        gram = self._total + self._total.T
+        np.fill_diagonal(gram, np.diag(self._total))
+        if not self._design.intercept:
+            return gram
+        ones, weight = self._ones, self._part.weights.sum()
+        return np.block([[gram, ones[:, None]], [ones[None], np.array([[weight]])]])

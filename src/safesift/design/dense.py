@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.base import Array, Design
+from safesift.design.base import Array
+from safesift.design.rows import RowDesign
 
 # entries of a block: one that has to be converted should stay in the cache, one that is used
 # where it lies may be larger, for BLAS to use all cores
@@ -16,7 +17,7 @@ _CONVERTED, _IN_PLACE = 2**17, 2**21
 
 
 @dataclass(frozen=True, eq=False)
-class DenseDesign(Design):
+class DenseDesign(RowDesign):
     """A dense matrix, referenced and not copied."""
 
     array: NDArray
@@ -63,20 +64,6 @@ class DenseDesign(Design):
 
     def columns(self, features: NDArray) -> DenseDesign:
         return DenseDesign(self.array[:, features], self.intercept)
-
-    def _block_norms_sq(self, block: NDArray) -> Array:
-        return np.einsum("ij,ij->i", block, block)
-
-    def _block_gram(self, block: NDArray, weights: Array) -> Array:
-        # one symmetric product, which BLAS does in half the work
-        scaled = np.sqrt(weights)[:, None] * block
-        return scaled.T @ scaled
-
-    def _block_columns_sq(self, block: NDArray, weights: Array) -> Array:
-        return weights @ np.square(block)
-
-    def _largest_of(self, data: NDArray) -> Array:
-        return np.abs(data.astype(np.float64)).max(axis=1, initial=0.0)
 
 
 def _rows(array: NDArray, indices: NDArray) -> NDArray:

@@ -1,4 +1,13 @@
-"""What a `Problem` asks of its rows, where the rows are features φ(x_i) of a kernel space."""
+"""Functions of a reproducing kernel space as points: rows are the features φ(x_i).
+
+    data → `kernels.Kernel` (entries K_ij) → `gram_columns.GramColumns` (rows of K in blocks, cached
+    within a budget) → `KernelDesign` → `Problem` with the penalty `SquaredNorm`
+
+A point is h = Σ β_j φ(x_j), stored as the vector β (then the intercept c). The gradient of the
+loss, (1/W) Σ s_i ν_i φ(x_i), has the coordinates s∘ν/W, so the optimum is β = −s∘ν/(alpha·W),
+predictions are t = Kβ + c and ‖h‖² = βᵀKβ: a duality gap needs t, ν and norms, never an n × n
+matrix.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, row_blocks
+from safesift.design.base import Design
 from safesift.design.gram_columns import GramColumns
 
 Array = NDArray[np.float64]
@@ -56,11 +66,11 @@ class Element:
 
 
 @dataclass(frozen=True, eq=False)
-class KernelDesign:
+class KernelDesign(Design):
     """Rows φ(x_i), and a column of ones if `intercept`; coefficients are coordinates β.
 
-    It has what `Problem` and its dual use of a `safesift.design.base.Design`. The transposed
-    product Σ u_i φ(x_i) has the coordinates u: it costs nothing and has no error.
+    The transposed product Σ u_i φ(x_i) has the coordinates u: it costs nothing and has no
+    error.
 
     Parameters
     ----------
@@ -71,6 +81,7 @@ class KernelDesign:
     gram: GramColumns
     intercept: bool = False
     _known: list[Element] = field(default_factory=list)
+    has_rows = False
 
     @property
     def n_samples(self) -> int:
@@ -79,10 +90,6 @@ class KernelDesign:
     @property
     def n_features(self) -> int:
         return self.gram.n_samples
-
-    @property
-    def n_columns(self) -> int:
-        return self.n_features + self.intercept
 
     @property
     def dot_error(self) -> float:
@@ -124,7 +131,6 @@ class KernelDesign:
         return None
 
     def size(self, point: Array) -> float:
-        """At least the norm of a point, and what the rounding of its predictions is relative to."""
         if not self.intercept:
             return self._size(point)
         return self._size(point[:-1]) + abs(float(point[-1]))
@@ -141,7 +147,9 @@ class KernelDesign:
         return max(value, 0.0), error
 
     def matvec(self, point: Array) -> Array:
-        """Predictions."""
+        if point.ndim > 1:
+            # kernel rows that one point needs are kept for the next
+            return np.stack([self.matvec(one) for one in point.T], axis=1)
         if not self.intercept:
             return self.element(point).values.copy()
         return self.element(point[:-1]).values + point[-1]
@@ -151,7 +159,6 @@ class KernelDesign:
         return np.concatenate([u, u.sum(axis=0, keepdims=True)]) if self.intercept else u
 
     def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
-        """The predictions and the transposed product with dual(predictions, rows)."""
         pred = self.matvec(x)
         parts = [dual(pred[rows], rows) for rows in row_blocks(self.n_samples)]
         return pred, self.rmatvec(np.concatenate(parts))

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from safesift.design.base import Array, Design, RowSubset
 from safesift.design.csr import CsrProducts
+from safesift.design.rows import RowDesign, RowSubset
 
 # entries of a block: so many that a thread is worth its start, and for every column so many that
 # adding up the sums of blocks costs little
@@ -77,28 +77,11 @@ class SparseDesign(CsrProducts):
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
 
-    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
         return SparseRows(self, indices)
 
     def columns(self, features: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
-
-    def _block_norms_sq(self, block: Any) -> Array:
-        from safesift.arithmetic.compiled.csr import norms_sq
-
-        out = np.empty(block.shape[0])
-        norms_sq(block.data, block.indptr, out)
-        return out
-
-    def _block_gram(self, block: Any, weights: Array) -> Array:
-        scaled = sparse.diags_array(np.sqrt(weights)) @ block
-        return (scaled.T @ scaled).toarray()
-
-    def _block_columns_sq(self, block: Any, weights: Array) -> Array:
-        return block.power(2).T @ weights
-
-    def _largest_of(self, data: Any) -> Array:
-        return np.ravel(abs(data.astype(np.float64)).max(axis=1).toarray())
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +98,7 @@ class SparseRows(CsrProducts, RowSubset):
     def csr_rows(self) -> NDArray[np.intp]:
         return self.rows
 
-    def _rows_at(self, indices: NDArray[np.intp]) -> Design:
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
         return SparseRows(self.base, self.rows[indices])
 
     def columns(self, features: NDArray) -> SparseRows:

@@ -12,13 +12,10 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from safesift.design import as_design
 from safesift.estimators.linear import LinearModel, Samples, records
 from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
-from safesift.parameters import check_positive
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
-from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.solvers.records import Fit
 
@@ -72,24 +69,9 @@ class Classification(ClassifierMixin, LinearModel):
         given = compute_class_weight(self.class_weight, classes=classes, y=y[weights > 0])
         return given[codes]
 
-    def _problems(
-        self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
-    ) -> list[Problem]:
-        alpha = check_positive("alpha", alpha)
-        design = as_design(samples.X, bool(self.fit_intercept))
-        divisor = float(samples.weights.sum())
-        positive = samples.classes[1:] if len(samples.classes) == 2 else samples.classes
-        return [
-            Problem(
-                design=design, y=np.where(samples.y == label, 1.0, -1.0), loss=loss,
-                penalty=penalty, alpha=alpha, weights=samples.weights, divisor=divisor,
-            )
-            for label in positive
-        ]  # fmt: skip
-
     def _attributes(self, samples: Samples, fits: Sequence[Fit]) -> dict[str, Any]:
         kept = np.column_stack([fit.kept for fit in fits])
-        gaps = np.array([fit.solution.gap for fit in fits])
+        gaps = np.array([fit.gap for fit in fits])
         histories = [records(fit) for fit in fits]
         binary = len(fits) == 1
         return {
@@ -97,7 +79,7 @@ class Classification(ClassifierMixin, LinearModel):
             "coef_": np.stack([fit.coef for fit in fits]),
             "intercept_": np.array([fit.intercept for fit in fits]),
             "dual_gap_": float(gaps[0]) if binary else gaps,
-            "n_iter_": max(fit.solution.n_iter for fit in fits),
+            "n_iter_": max(fit.n_iter for fit in fits),
             "kept_": kept.any(axis=1),
             "kept_per_class_": kept,
             "undecided_": np.any([fit.undecided for fit in fits], axis=0),
@@ -217,6 +199,9 @@ class SafeClassifier(Classification):
     screening : "auto", None, str or Region, default="auto"
         "auto": whatever is fastest; a region, by name or as an object: rows are left out where it
         decides them; None: every step reads every row. The solution is the same.
+    solver : str, default="auto"
+        A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
+        fastest. One that does not suit the problem is refused with the reason.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
@@ -274,6 +259,7 @@ class SafeClassifier(Classification):
         max_iter: int = 1000,
         class_weight: Mapping | str | None = None,
         screening: str | Region | None = "auto",
+        solver: str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -288,6 +274,7 @@ class SafeClassifier(Classification):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.screening = screening
+        self.solver = solver
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

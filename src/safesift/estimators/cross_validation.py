@@ -35,8 +35,8 @@ class SafeClassifierCV(CrossValidated, Classification):
     scoring : str, callable or None, default=None
         What to maximise, by default the accuracy. Scores are averaged over the folds with the
         weights of their held-out samples. Of equal scores the largest alpha wins.
-    loss, penalty, l1_ratio, fit_intercept, tol, max_iter, class_weight, screening, n_jobs, \
-random_state, verbose
+    loss, penalty, l1_ratio, fit_intercept, tol, max_iter, class_weight, screening, solver, \
+n_jobs, random_state, verbose
         As in `SafeClassifier`.
 
     Attributes
@@ -75,6 +75,7 @@ random_state, verbose
         max_iter: int = 1000,
         class_weight: Mapping | str | None = None,
         screening: str | Region | None = "auto",
+        solver: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -90,6 +91,7 @@ random_state, verbose
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.screening = screening
+        self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -118,7 +120,7 @@ class SafeRegressorCV(CrossValidated, Regression):
     scoring : str, callable or None, default=None
         What to maximise, by default R². Scores are averaged over the folds with the weights of
         their held-out samples. Of equal scores the largest alpha wins.
-    loss, epsilon, penalty, l1_ratio, fit_intercept, tol, max_iter, screening, n_jobs, \
+    loss, epsilon, penalty, l1_ratio, fit_intercept, tol, max_iter, screening, solver, n_jobs, \
 random_state, verbose
         As in `SafeRegressor`.
 
@@ -157,6 +159,7 @@ random_state, verbose
         tol: float = 1e-6,
         max_iter: int = 1000,
         screening: str | Region | None = "auto",
+        solver: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -172,6 +175,7 @@ random_state, verbose
         self.tol = tol
         self.max_iter = max_iter
         self.screening = screening
+        self.solver = solver
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

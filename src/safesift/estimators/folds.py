@@ -29,7 +29,7 @@ from sklearn.utils.validation import _check_method_params
 
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples, missed
-from safesift.grids import along, alpha_grid, check_levels
+from safesift.grids import alpha_grid, check_levels
 from safesift.problem.problem import Problem
 from safesift.solvers.records import Fit
 
@@ -76,7 +76,7 @@ class CrossValidated(LinearModel):
         alphas = self._levels(full)
         folds = self._folds(samples, routed)
         problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
-        levels = list(zip(*(along(problem, alphas) for problem in problems), strict=True))
+        levels = [[problem.at_level(alpha) for problem in problems] for alpha in alphas]
         scores, means = np.empty((len(folds), len(alphas))), np.full(len(alphas), -np.inf)
         best, short = 0, []
         # of a fold nothing is needed but its predictions
@@ -153,7 +153,7 @@ class CrossValidated(LinearModel):
             return 0.0
         if self.scoring is None:
             # the held-out rows have weight 0, but their predictions were made all the same
-            pred = np.column_stack([fit.solution.at.pred[fold.test] for fit in fits])
+            pred = np.column_stack([fit.at.pred[fold.test] for fit in fits])
             weights = samples.sample_weight[fold.test]
             return self._default_score(samples, fold.test, pred, weights)
         model = copy.copy(self)

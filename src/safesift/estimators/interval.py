@@ -13,7 +13,7 @@ from safesift.arithmetic.numerics import total
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.problem.inputs import check_weights, make_problem
+from safesift.problem.inputs import check_weights, make_problems
 from safesift.problem.intervals import as_intervals, distance
 from safesift.regions import Region
 
@@ -47,6 +47,9 @@ class IntervalRegressor(RegressorMixin, LinearModel):
     screening : "auto", None, str or Region, default="auto"
         "auto": whatever is fastest; a region, by name or as an object: rows are left out where it
         decides them; None: every step reads every row. The solution is the same.
+    solver : str, default="auto"
+        A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
+        fastest. One that does not suit the problem is refused with the reason.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
@@ -102,6 +105,7 @@ class IntervalRegressor(RegressorMixin, LinearModel):
         tol: float = 1e-6,
         max_iter: int = 1000,
         screening: str | Region | None = "auto",
+        solver: str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -115,6 +119,7 @@ class IntervalRegressor(RegressorMixin, LinearModel):
         self.tol = tol
         self.max_iter = max_iter
         self.screening = screening
+        self.solver = solver
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -191,7 +196,7 @@ class IntervalRegressor(RegressorMixin, LinearModel):
 
 def _best_constant_squares(intervals: Array, shares: Array) -> float:
     """Σ shares·distance² of the constant for which it is least."""
-    problem = make_problem(
+    problem = make_problems(
         np.zeros((len(intervals), 1)), intervals, loss="squared_interval", penalty="l2", alpha=1.0,
         fit_intercept=True, sample_weight=shares,
     ).problem  # fmt: skip

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from safesift.design.kernel_choice import KernelChoice
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
-from safesift.parameters import check_count, check_positive
+from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
 from safesift.problem.inputs import on_kernel
 from safesift.problem.problem import Problem
-from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
-from safesift.solvers.kernel_rounds import State
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers import Fit, Screening, Settings, solve_path
+from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 
 Array = NDArray[np.float64]
 
@@ -50,14 +48,11 @@ class KernelMachine(LinearModel):
         check_positive("cache_size", self.cache_size)
         return L2()
 
-    def _checked_settings(self) -> Settings:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return Settings(
-            tol=check_positive("tol", self.tol),
-            max_iter=check_count("max_iter", self.max_iter),
-            screening=check_kernel_screening(self.screening),
-            seed=seed,
-        )
+    # the only one for kernels
+    solver = "auto"
+
+    def _checked_screening(self) -> Screening:
+        return Screening.of(self.screening, KERNEL_REGIONS)
 
     def _problems(
         self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
@@ -70,12 +65,12 @@ class KernelMachine(LinearModel):
         self,
         levels: Sequence[Sequence[Problem]],
         settings: Settings,
-        starts: Sequence[State] | None = None,
+        starts: Sequence[Array | None] | None = None,
     ) -> Iterator[Sequence[Fit]]:
         with self._threads():
-            yield from kernel_path(levels, settings, starts)
+            yield from solve_path(levels, settings, starts)
 
-    def _starts(self, problems: Sequence[Problem]) -> list[State] | None:
+    def _starts(self, problems: Sequence[Problem]) -> list[Array] | None:
         if not (self.warm_start and hasattr(self, "dual_coef_")):
             return None
         design, n_before = problems[0].design, len(self.kept_)
@@ -89,7 +84,8 @@ class KernelMachine(LinearModel):
         betas[:, self.support_] = self.dual_coef_
         intercepts = np.atleast_1d(self.intercept_)
         return [
-            State(design.element(beta), float(c)) for beta, c in zip(betas, intercepts, strict=True)
+            one.join(beta, float(c))
+            for one, beta, c in zip(problems, betas, intercepts, strict=True)
         ]
 
     # --- fitted attributes ------------------------------------------------------------------

@@ -23,12 +23,10 @@ from safesift.estimators.following import CallbackSupportMixin, whole
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem.inputs import check_penalty, make_problem
+from safesift.problem.inputs import check_penalty, make_problems
 from safesift.problem.problem import Problem
-from safesift.regions import Region
 from safesift.registry import resolve
-from safesift.solvers.path import solve_path
-from safesift.solvers.records import Fit, Settings, check_screening
+from safesift.solvers import Fit, Screening, Settings, solve_path
 
 Array = NDArray[np.float64]
 
@@ -70,16 +68,15 @@ class Missed(NamedTuple):
 
 def missed(fits: Sequence[Fit]) -> list[Missed]:
     """Those fits that did not reach the tolerance."""
-    solutions = [fit.solution for fit in fits]
-    return [Missed(s.relative_gap, s.n_iter) for s in solutions if not s.converged]
+    return [Missed(fit.relative_gap, fit.n_iter) for fit in fits if not fit.converged]
 
 
 class LinearModel(CallbackSupportMixin, BaseEstimator):
     """Base of the linear estimators.
 
     A subclass has the parameters loss, penalty, alpha, l1_ratio, fit_intercept, tol, max_iter,
-    screening, warm_start, n_jobs, random_state and verbose, says of which task its losses are, and
-    how to read samples.
+    screening, solver, warm_start, n_jobs, random_state and verbose, says of which task its losses
+    are, and how to read samples.
     """
 
     _task: ClassVar[str]
@@ -125,11 +122,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
     ) -> list[Problem]:
         """One problem for each row of coefficients, all on one design."""
-        problem = make_problem(
+        inputs = make_problems(
             samples.X, samples.y, loss=loss, penalty=penalty, alpha=alpha,
             fit_intercept=bool(self.fit_intercept), sample_weight=samples.weights,
-        ).problem  # fmt: skip
-        return [problem]
+            classes=samples.classes,
+        )  # fmt: skip
+        return list(inputs.problems)
 
     def _solve(
         self,
@@ -138,8 +136,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         starts: Sequence[Array | None] | None = None,
     ) -> Iterator[Sequence[Fit]]:
         """The fits of one level after another."""
-        if isinstance(settings.screening, Region):
-            settings.screening.validate(levels[0][0])
+        settings.screening.validate(levels[0][0])
         with self._threads():
             yield from solve_path(levels, settings, starts)
 
@@ -187,9 +184,13 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         return Settings(
             tol=check_positive("tol", self.tol),
             max_iter=check_count("max_iter", self.max_iter),
-            screening=check_screening(self.screening),
+            screening=self._checked_screening(),
             seed=seed,
+            solver=self.solver,
         )
+
+    def _checked_screening(self) -> Screening:
+        return Screening.of(self.screening)
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **how: Any) -> Any:
         return validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **how)
@@ -202,8 +203,8 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         return {
             "coef_": fit.coef,
             "intercept_": fit.intercept,
-            "dual_gap_": float(fit.solution.gap),
-            "n_iter_": fit.solution.n_iter,
+            "dual_gap_": float(fit.gap),
+            "n_iter_": fit.n_iter,
             "kept_": fit.kept,
             "undecided_": fit.undecided,
             "history_": records(fit),

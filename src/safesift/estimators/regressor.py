@@ -79,6 +79,9 @@ class SafeRegressor(Regression):
     screening : "auto", None, str or Region, default="auto"
         "auto": whatever is fastest; a region, by name or as an object: rows are left out where it
         decides them; None: every step reads every row. The solution is the same.
+    solver : str, default="auto"
+        A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
+        fastest. One that does not suit the problem is refused with the reason.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
@@ -134,6 +137,7 @@ class SafeRegressor(Regression):
         tol: float = 1e-6,
         max_iter: int = 1000,
         screening: str | Region | None = "auto",
+        solver: str = "auto",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -148,6 +152,7 @@ class SafeRegressor(Regression):
         self.tol = tol
         self.max_iter = max_iter
         self.screening = screening
+        self.solver = solver
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

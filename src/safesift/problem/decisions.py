@@ -92,6 +92,18 @@ class Decisions:
         """Rows still needed one by one."""
         return ~(self.dropped | self.folded)
 
+    def joined(self, later: Decisions) -> Decisions:
+        """What either of two looks at the same problem has proved."""
+        if not (self.which >= 1).any():
+            return later
+        earlier = (self.which >= 1) & (later.which < 0)
+        return replace(
+            later,
+            dropped=later.dropped | self.dropped,
+            folded=(later.folded | self.folded) & ~self.dropped,
+            which=np.where(earlier, self.which, later.which),
+        )
+
     def without(self, rows: Mask) -> Decisions:
         """The same, with some rows undecided again."""
         return replace(self, dropped=self.dropped & ~rows, folded=self.folded & ~rows)

@@ -1,6 +1,6 @@
 """Lower bounds on the optimal value: dual points, and the best one near a primal point.
 
-`Problem.dual`, `Problem.best_dual` and `Problem.gap` are the way in; nobody else computes a gap.
+`Problem.certify` is the way in; nobody else computes a gap.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from safesift.arithmetic.numerics import (
     sum_over_blocks,
     total,
 )
+from safesift.problem.passes import Computation, Transposed
 
 if TYPE_CHECKING:
     from safesift.problem.evaluation import Evaluation
@@ -168,7 +169,7 @@ class Dual:
             moved = max(moved, shrink * total(shares, load))
         return rise, moved
 
-    def _cancel(self, ray: Ray) -> Ray:
+    def _cancel(self, ray: Ray) -> Computation[Ray]:
         """A ray whose v vanishes on the intercept's coordinate, up to rounding.
 
         The positive and the negative slopes are scaled separately so that they cancel; scaling
@@ -193,27 +194,28 @@ class Dual:
             return ray
         shrink_up, shrink_down = _fraction(target + down, up), _fraction(up - target, down)
         nu = ray.nu * np.where(ray.nu > 0, shrink_up, shrink_down)
-        return Ray(nu, problem.design.rmatvec(problem.shares * nu), ray.point)
+        gradient = yield Transposed(problem.design, problem.shares * nu)
+        return Ray(nu, gradient, ray.point)
 
-    def feasible(self, ray: Ray) -> DualPoint:
+    def feasible(self, ray: Ray) -> Computation[DualPoint]:
         """The dual point of a ray at the multiple 1, made feasible if an intercept demands it."""
-        ray = self._cancel(ray)
+        ray = yield from self._cancel(ray)
         return DualPoint(ray.nu, self.value(ray))
 
     # --- the best dual point ----------------------------------------------------------------
 
-    def best(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
+    def best(self, at: Evaluation, known: DualPoint | None = None) -> Computation[DualPoint]:
         """The best dual point on the rays through the slopes at a point, or a better one known."""
         best = known
-        with np.errstate(over="ignore", invalid="ignore"):
-            for ray in self._rays(at):
-                ray = self._cancel(ray)
-                for dual in (self._best_on(ray), *self._pulled(ray)):
-                    if best is None or dual.value > best.value:
-                        best = dual
+        for ray in (yield from self._rays(at)):
+            ray = yield from self._cancel(ray)
+            pulled = yield from self._pulled(ray)
+            for dual in (self._best_on(ray), *pulled):
+                if best is None or dual.value > best.value:
+                    best = dual
         return best
 
-    def _pulled(self, ray: Ray) -> list[DualPoint]:
+    def _pulled(self, ray: Ray) -> Computation[list[DualPoint]]:
         """Feasible points next to one whose v is too large for the penalty, by a hair at best.
 
         Moving the folded part's point along −Q⁻¹v shrinks v; a multiple of the slopes need not,
@@ -223,13 +225,14 @@ class Dual:
         if problem.Q is None or math.isfinite(self.value(ray)):
             return []
         pull = solve_positive(problem.Q, self._v(ray, 1.0))
-        rays = [
-            self._cancel(Ray(ray.nu, ray.loss_gradient, ray.point - share * pull))
-            for share in PULLS
-        ]
-        return [DualPoint(pulled.nu, self.value(pulled)) for pulled in rays]
+        found = []
+        for share in PULLS:
+            moved = Ray(ray.nu, ray.loss_gradient, ray.point - share * pull)
+            pulled = yield from self._cancel(moved)
+            found.append(DualPoint(pulled.nu, self.value(pulled)))
+        return found
 
-    def _rays(self, at: Evaluation) -> list[Ray]:
+    def _rays(self, at: Evaluation) -> Computation[list[Ray]]:
         """Through the slopes at a point; at kinks also through slopes between the two sides.
 
         A loss with kinks has many slopes at a kink and an evaluation returns only one, so that
@@ -241,7 +244,7 @@ class Dual:
             return rays
         losses = [problem.loss.smoothed(width * problem.unit) for width in WIDTHS]
         slopes = np.stack([loss.slope(at.pred, problem.y) for loss in losses], axis=1)
-        gradients = problem.design.rmatvec(problem.shares[:, None] * slopes)
+        gradients = yield Transposed(problem.design, problem.shares[:, None] * slopes)
         return rays + [Ray(nu, g, at.point) for nu, g in zip(slopes.T, gradients.T, strict=True)]
 
     def _best_on(self, ray: Ray) -> DualPoint:

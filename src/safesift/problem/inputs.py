@@ -20,6 +20,7 @@ from safesift.penalties import PENALTIES, ElasticNet, Penalty
 from safesift.penalties.function_norm import SquaredNorm
 from safesift.problem.intervals import as_intervals
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from safesift.registry import resolve
 
 Array = NDArray[np.float64]
@@ -27,13 +28,35 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """A problem, and the two labels that became -1 and 1 (None where y holds numbers)."""
+    """The problems that samples make: one, or one per class against the rest, on the same rows.
 
-    problem: Problem
-    classes: NDArray | None
+    Attributes
+    ----------
+    problems : tuple of Problem
+    classes : array or None
+        The labels of samples of positive weight; of two, the second stands for 1. None where y
+        holds numbers.
+    labels : array or None
+        Of all samples.
+    """
+
+    problems: tuple[Problem, ...]
+    classes: NDArray | None = None
+    labels: NDArray | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The only one."""
+        if len(self.problems) == 1:
+            return self.problems[0]
+        hint = " (or a regression loss)" if self.labels.dtype.kind in "fi" else ""
+        raise ValueError(
+            f"y has {len(self.classes)} classes, a screening problem has two: pass y == label for "
+            f"one label against the rest{hint}."
+        )
 
 
-def make_problem(
+def make_problems(
     X: Any,
     y: Any,
     *,
@@ -42,8 +65,17 @@ def make_problem(
     alpha: float,
     fit_intercept: bool = False,
     sample_weight: Any = None,
+    classes: NDArray | None = None,
 ) -> Inputs:
-    """Check the arguments, cheapest first, and build the problem."""
+    """Check the arguments, cheapest first, and build the problems.
+
+    Parameters
+    ----------
+    X, y, loss, penalty, alpha, fit_intercept, sample_weight
+        As in `safesift.screen`; more than two labels make a problem each.
+    classes : array, optional
+        The labels that count, by default those of samples of positive weight.
+    """
     loss = resolve("loss", loss, LOSSES, Loss)
     penalty = resolve("penalty", penalty, PENALTIES, Penalty)
     alpha = check_positive("alpha", alpha)
@@ -53,21 +85,21 @@ def make_problem(
         raise ValueError(f"y has {len(targets)} entries but X has {n_samples} rows.")
     weights = check_weights(sample_weight, n_samples)
     _check_per_sample(loss, n_samples)
-    classes = None
     if loss.task == "classification":
-        targets, classes = _encode_labels(targets, weights)
-    elif loss.task == "regression":
-        targets = _real_targets(targets)
-    problem = Problem(
-        design=as_design(X, fit_intercept),
-        y=targets,
-        loss=loss,
-        penalty=penalty,
-        alpha=alpha,
-        weights=weights,
-        divisor=float(weights.sum()),
-    )
-    return Inputs(problem, classes)
+        classes = label_classes(targets, weights) if classes is None else classes
+        columns = one_against_rest(targets, classes)
+    else:
+        columns = [_real_targets(targets) if loss.task == "regression" else targets]
+    risk = Risk.of(as_design(X, fit_intercept), loss, columns[0], weights)
+    problem = Problem(risk, penalty, alpha)
+    problems = (problem, *(problem.with_targets(y) for y in columns[1:]))
+    return Inputs(problems, classes, None if classes is None else targets)
+
+
+def one_against_rest(labels: NDArray, classes: NDArray) -> list[Array]:
+    """Labels as -1 and 1: for the second of two classes, or for each of several."""
+    positive = classes[1:] if len(classes) == 2 else classes
+    return [np.where(labels == label, 1.0, -1.0) for label in positive]
 
 
 def check_penalty(penalty: str | Penalty, l1_ratio: float | None) -> Penalty:
@@ -196,18 +228,6 @@ def label_classes(y: NDArray, weights: Array) -> NDArray:
     return classes
 
 
-def _encode_labels(y: NDArray, weights: Array) -> tuple[Array, NDArray]:
-    """Labels as -1 and 1, counted among the samples of positive weight."""
-    classes = label_classes(y, weights)
-    if len(classes) > 2:
-        hint = " (or a regression loss)" if y.dtype.kind in "fi" else ""
-        raise ValueError(
-            f"y has {len(classes)} classes, a screening problem has two: pass y == label for one "
-            f"label against the rest{hint}."
-        )
-    return np.where(y == classes[1], 1.0, -1.0), classes
-
-
 def is_missing(label: Any) -> bool:
     """None, NaN, and what pandas calls NA and NaT (which do not even compare)."""
     return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
@@ -229,4 +249,4 @@ def on_kernel(problems: Sequence[Problem], kernel: Kernel, cache_size: float) ->
     """Problems that share their samples, with functions of the kernel's space as their points."""
     design = KernelDesign(GramColumns(kernel, cache_size), problems[0].fit_intercept)
     norm = SquaredNorm(design)
-    return [replace(problem, design=design, penalty=norm) for problem in problems]
+    return [replace(problem, risk=problem.risk.on(design), penalty=norm) for problem in problems]

@@ -14,36 +14,25 @@ and D(ν, z) ≤ P at every point.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import (
-    EPS,
-    UNDERFLOW,
-    exact_sum,
-    prediction_error,
-    sum_over_blocks,
-    target_size,
-    total,
-)
+from safesift.arithmetic.numerics import EPS, exact_sum, sum_over_blocks, total
 from safesift.design.base import Design
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.penalties import Penalty
-from safesift.problem.constant import best_constant
+from safesift.problem.certificate import Certificate, gap_between
+from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Dual, DualPoint, Ray
 from safesift.problem.evaluation import Evaluation, Quadratic, Rounding
-
-if TYPE_CHECKING:
-    from safesift.problem.decisions import Decisions
-
-__all__ = ["Evaluation", "Problem", "Quadratic", "Rounding", "evaluate_together"]
+from safesift.problem.passes import Computation, Request, alone
+from safesift.problem.risk import Constant, Risk, Targets, best_constant
+from safesift.problem.rounding import prediction_error, rounding_of
 
 Array = NDArray[np.float64]
 
@@ -54,32 +43,59 @@ class Problem:
 
     Parameters
     ----------
-    design : Design
-        The rows, with a column of ones where there is an intercept.
-    y : array of shape (n_samples,) or (n_samples, 2)
-        Labels -1 and 1, targets, or lower and upper ends.
-    loss : Loss
+    risk : Risk
+        The samples.
     penalty : Penalty
     alpha : float
         Weight of the penalty, λ in the paper.
-    weights : array of shape (n_samples,)
-        Sample weights s_i.
-    divisor : float
-        W, the total weight of the *full* problem. It stays when rows are dropped.
     folded : Quadratic or None
+        What decided samples left behind.
     certified : bool
         False for what is left after decisions that a guess entered.
     """
 
-    design: Design
-    y: Array
-    loss: Loss
+    risk: Risk
     penalty: Penalty
     alpha: float
-    weights: Array
-    divisor: float
     folded: Quadratic | None = None
     certified: bool = True
+
+    # --- samples ----------------------------------------------------------------------------
+
+    @property
+    def design(self) -> Design:
+        return self.risk.design
+
+    @property
+    def loss(self) -> Loss:
+        return self.risk.targets.loss
+
+    @property
+    def y(self) -> Array:
+        return self.risk.targets.y
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The pieces of every sample's loss."""
+        return self.risk.targets.pieces
+
+    @property
+    def weights(self) -> Array:
+        return self.risk.rows.weights
+
+    @property
+    def divisor(self) -> float:
+        return self.risk.rows.divisor
+
+    @property
+    def shares(self) -> Array:
+        """s_i / W."""
+        return self.risk.shares
+
+    @property
+    def unit(self) -> float:
+        """The scale of predictions: 1 for labels, the spread of the targets for regression."""
+        return self.risk.unit
 
     # --- shape ------------------------------------------------------------------------------
 
@@ -106,16 +122,6 @@ class Problem:
     def strong_convexity(self) -> float:
         """κ of alpha·R; it does not count the intercept's coordinate."""
         return self.alpha * self.penalty.strong_convexity
-
-    @cached_property
-    def shares(self) -> Array:
-        """s_i / W."""
-        return self.weights / self.divisor
-
-    @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        """The pieces of every sample's loss."""
-        return tuple(self.loss.pieces(self.y))
 
     def join(self, coef: Array, intercept: float = 0.0) -> Array:
         """The point made of coefficients and intercept."""
@@ -179,63 +185,11 @@ class Problem:
 
     def rounding(self, at: Evaluation) -> Rounding:
         """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
-        known = self.__dict__.get("_rounding")
-        if known is None or known[0] is not at:
-            # a gap, a region and its bounds all ask for the same evaluation
-            known = self.__dict__["_rounding"] = (at, self._rounding_of(at))
-        return known[1]
-
-    def _rounding_of(self, at: Evaluation) -> Rounding:
-        design = self.design
-        coef, _ = self.split(at.point)
-        with np.errstate(over="ignore", invalid="ignore"):
-            sums = sum_over_blocks(design.n_samples, lambda rows: self._errors_of(at, rows))
-            load, losses, change, drift = sums
-            size = design.size(at.point)
-            value = (
-                (design.sum_error + 16 * EPS + self.loss.precision) * losses
-                + change
-                + _scaled(self.alpha, self.penalty.value_error(coef))
-                # products with a tiny alpha or weight may underflow
-                + (design.n_samples + 8) * UNDERFLOW
-            )
-            gradient = (design.sum_error + self.loss.precision) * load + 8 * EPS * (
-                design.size(at.subgradient) + design.size(at.loss_gradient) + self.alpha * size
-            )
-            if self.folded is not None:
-                folded = design.n_columns * EPS * self.folded.size(size)
-                value += folded * size + 8 * EPS * abs(self.folded.r)
-                gradient += folded
-            if math.isinf(self.loss.smoothness):
-                return Rounding(_known(value), _known(gradient), _known(2.0 * value))
-            return Rounding(_known(value), _known(gradient + self.loss.smoothness * drift), 0.0)
-
-    def _errors_of(self, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
-        """Sums over some samples: of loads, sizes of losses, changes of losses, weighted errors."""
-        loss, y, shares = self.loss.take(rows), self.y[rows], self.shares[rows]
-        nu, norms = at.nu[rows], self.design.row_norms[rows]
-        error = self._prediction_error(at, rows)
-        if math.isinf(loss.smoothness):
-            change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
-        else:
-            by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
-            change = np.minimum(by_slope, loss.lipschitz * error)
-        return (
-            total(shares, np.abs(nu) * norms),
-            total(shares, loss.value_size(at.pred[rows], y)),
-            total(shares, change),
-            total(shares, norms * error),
-        )
+        return rounding_of(self, at)
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        return self._prediction_error(at, slice(None))
-
-    def _prediction_error(self, at: Evaluation, rows: slice) -> Array:
-        pred, norms = at.pred[rows], self.design.row_norms[rows]
-        sizes = target_size(self.loss.take(rows), self.y[rows])
-        rounding = prediction_error(self.design, at.point, norms, pred, sizes)
-        return rounding + self.loss.precision * (np.abs(pred) + sizes + 1.0)
+        return prediction_error(self, at, slice(None))
 
     def smooth_gradient(self, at: Evaluation) -> Array:
         """The gradient of everything but the penalty."""
@@ -262,68 +216,88 @@ class Problem:
         point = np.zeros(self.design.n_columns) if point is None else point
         return Dual(self).value(Ray(nu, self.design.rmatvec(self.shares * nu), point))
 
-    def best_dual(self, at: Evaluation, known: DualPoint | None = None) -> DualPoint:
-        """The best dual point on the rays through the slopes at a point, or a better one known."""
-        return Dual(self).best(at, known)
+    def certify(
+        self, at: Evaluation, known: DualPoint | None = None, slopes: Evaluation | None = None
+    ) -> Certificate:
+        """What is proved at a point: the best dual point near it, and the duality gap.
 
-    @cached_property
-    def centers(self) -> Array:
-        """A number per sample where its loss is small: the target, the middle of an interval."""
-        anchors = self.loss.anchors(self.y)
-        return (anchors / len(anchors)).sum(axis=0)
-
-    @cached_property
-    def unit(self) -> float:
-        """The scale of predictions: 1 for labels, the spread of the targets for regression."""
-        if self.loss.task == "classification":
-            return 1.0
-        weight = float(self.shares.sum())
-        if weight == 0:
-            return 1.0
-        mean = total(self.shares, self.centers) / weight
-        return total(self.shares, np.abs(self.centers - mean)) or 1.0
-
-    def gap(self, at: Evaluation, dual: DualPoint | None = None) -> float:
-        """An upper bound on P(point) − min P, rounding included.
-
-        Of the problem at hand: for a *reduced* problem it bounds the distance to the reduced
+        Of the problem at hand: for a *reduced* problem the gap bounds the distance to the reduced
         optimum, and says something about the full one only where every decided sample is on its
         piece at the point (`ScreeningResult.check` verifies that in one pass).
+
+        Parameters
+        ----------
+        at : Evaluation
+        known : DualPoint, optional
+            Used if it is better than those on the rays through the slopes.
+        slopes : Evaluation, optional
+            Whose slopes to start from, by default those at the point; for a loss with kinks, of
+            the loss rounded off.
         """
-        dual = self.best_dual(at) if dual is None else dual
-        gap = at.value + self.rounding(at).value - dual.value
-        return math.inf if math.isnan(gap) else max(gap, 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return alone(self.certifying(at, known, slopes))
+
+    def certifying(
+        self, at: Evaluation, known: DualPoint | None = None, slopes: Evaluation | None = None
+    ) -> Computation[Certificate]:
+        """`certify`, with passes that can be shared."""
+        dual = yield from Dual(self).best(at if slopes is None else slopes, known)
+        return self.certified_by(at, dual)
+
+    def certified_by(self, at: Evaluation, dual: DualPoint) -> Certificate:
+        """What a given dual point proves at a point."""
+        rounding = self.rounding(at)
+        gap = gap_between(at, rounding, dual)
+        return Certificate(self, at, dual, rounding, gap, self.reference)
 
     @property
     def constant_value(self) -> float:
         """P of the best constant model, by which gaps are made relative."""
-        return self._best_constant[1]
+        return self._constant.value
 
     @property
     def constant_point(self) -> Array:
         """The best constant model: coefficients 0, and the best intercept if there is one."""
-        return self.join(np.zeros(self.design.n_features), self._best_constant[0])
+        return self.join(np.zeros(self.design.n_features), self._constant.intercept)
 
     @cached_property
-    def _best_constant(self) -> tuple[float, float]:
-        return best_constant(self)
+    def _constant(self) -> Constant:
+        # it does not depend on the penalty, which is 0 at 0
+        if self.folded is None:
+            return self.risk.best_constant
+        return best_constant(self.risk, self.folded)
 
-    # --- reduction --------------------------------------------------------------------------
+    @property
+    def reference(self) -> float:
+        """P of the best constant model; where that is 0, a value of the size of the loss's unit.
+
+        0 up to rounding: relative to less than that no gap can be small.
+        """
+        value, unit = self.constant_value, self.unit * min(self.unit, 1.0)
+        return value if value > 64 * EPS * unit else unit
+
+    # --- neighbours -------------------------------------------------------------------------
+
+    def at_level(self, level: float) -> Problem:
+        """The same samples at another alpha, or at another radius of a constraint."""
+        if self.penalty.is_constraint:
+            return replace(self, penalty=replace(self.penalty, radius=float(level)))
+        return replace(self, alpha=float(level))
 
     def reweighted(self, weights: Array) -> Problem:
         """The same samples with other weights, and their sum as the divisor."""
-        moved = replace(self, weights=weights, divisor=float(weights.sum()))
-        for name in ("pieces", "centers"):
-            moved.__dict__[name] = getattr(self, name)
-        return moved
+        return replace(self, risk=self.risk.reweighted(weights))
 
-    def at_level(self, alpha: float, penalty: Penalty | None = None) -> Problem:
-        """The same samples with another alpha, or another radius of the constraint."""
-        moved = replace(self, alpha=alpha, penalty=self.penalty if penalty is None else penalty)
-        for name in ("shares", "pieces", "centers", "unit", "_best_constant"):
-            # none depends on the penalty, which is 0 at 0
-            moved.__dict__[name] = getattr(self, name)
-        return moved
+    def with_loss(self, loss: Loss) -> Problem:
+        """The same samples under another loss."""
+        return self._with_targets(Targets(loss, self.y))
+
+    def with_targets(self, y: Array) -> Problem:
+        """The same rows with other targets, as for another class against the rest."""
+        return self._with_targets(Targets(self.loss, y))
+
+    def _with_targets(self, targets: Targets) -> Problem:
+        return replace(self, risk=replace(self.risk, targets=targets))
 
     def with_features(self, features: NDArray) -> Problem:
         """The same objective on some of the features: the others are 0 at every point."""
@@ -332,17 +306,11 @@ class Problem:
         if folded is not None:
             Q = None if folded.Q is None else folded.Q[np.ix_(columns, columns)]
             folded = Quadratic(folded.q[columns], folded.r, Q)
-        return replace(self, design=self.design.columns(features), folded=folded)
+        return replace(self, risk=self.risk.on(self.design.columns(features)), folded=folded)
 
     def restrict(self, rows: NDArray) -> Problem:
         """The same objective with only some of the rows in its sum; W does not change."""
-        return replace(
-            self,
-            design=self.design.take(rows),
-            y=self.y[rows],
-            loss=self.loss.take(rows),
-            weights=self.weights[rows],
-        )
+        return replace(self, risk=self.risk.restrict(rows))
 
     def reduce(self, decisions: Decisions) -> Problem:
         """Fold the decided samples away: same optima, fewer rows, the same divisor W."""
@@ -362,10 +330,20 @@ class Problem:
         return replace(self.restrict(decisions.undecided), folded=folded)
 
 
+@dataclass(frozen=True, eq=False)
+class Evaluate(Request):
+    """Value and subgradient of a problem at a point."""
+
+    problem: Problem
+    point: Array
+
+    @classmethod
+    def answered(cls, requests: Sequence[Evaluate]) -> Sequence[Evaluation]:
+        return evaluate_together([(request.problem, request.point) for request in requests])
+
+
 def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluation]:
     """Evaluate problems that share one design at a point each, in one pass over the rows."""
-    if not queries:
-        return []
     problems = [problem for problem, _ in queries]
     design = problems[0].design
     nu = np.empty((len(queries), design.n_samples))
@@ -396,21 +374,6 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
             )
             for k, (problem, point) in enumerate(queries)
         ]
-
-
-def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
-    """The most by which a convex loss changes within some distance: how far it rises to the ends.
-
-    Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
-    """
-    ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
-    rounding = (32 * EPS + 4.0 * loss.precision) * loss.value_size(pred, y)
-    return (ends - loss.value(pred, y)) + rounding
-
-
-def _known(bound: float) -> float:
-    """A bound that overflowed into NaN is no bound."""
-    return math.inf if math.isnan(bound) else bound
 
 
 def _scaled(alpha: float, penalty: float) -> float:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from safesift.problem.evaluation import Evaluation
-from safesift.problem.problem import Problem
-from safesift.regions.ball import GradientBall, plain_ball
+from safesift.problem.certificate import Certificate
+from safesift.regions.ball import Balls, plain_ball
 from safesift.regions.base import Everything, Intersection, Region, TestSet
 from safesift.regions.curvature import Curvature
 from safesift.regions.ellipsoid import Ellipsoid
@@ -34,21 +33,22 @@ class Auto(Region):
     - In dimension 10 or less the ellipsoid method, with 10 steps per dimension, a pass each.
     """
 
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        regions: list[Region] = [plain_ball(problem)]
-        if math.isfinite(problem.loss.smoothness):
-            regions.append(Curvature(max_rounds=_ROUNDS))
-        elif problem.strong_convexity > 0 and not problem.fit_intercept:
-            regions.append(GradientBall())
+    def build(self, certificate: Certificate) -> TestSet:
+        problem = certificate.problem
         dimension = problem.design.n_columns
+        curved = math.isfinite(problem.loss.smoothness)
+        # the curvature region lies inside the gradient ball
+        regions: list[Region] = [plain_ball(problem), Curvature(max_rounds=_ROUNDS)]
+        if not curved:
+            regions = [Balls()]
         if dimension <= _LOW_DIMENSION:
             regions.append(Ellipsoid(n_steps=_STEPS_PER_DIMENSION * dimension))
-        return Intersection(tuple(_sets(regions, problem, at)))
+        return Intersection(tuple(_sets(regions, certificate)))
 
 
-def _sets(regions: list[Region], problem: Problem, at: Evaluation) -> Iterator[TestSet]:
+def _sets(regions: list[Region], certificate: Certificate) -> Iterator[TestSet]:
     for region in regions:
         try:
-            yield region.build(problem, at)
+            yield region.build(certificate)
         except UnboundedInterceptError:
             yield Everything()

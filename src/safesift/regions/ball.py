@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, norm, total
 from safesift.parameters import require_positive
 from safesift.penalties import L2
-from safesift.problem.evaluation import Evaluation
+from safesift.problem.certificate import Certificate
 from safesift.problem.problem import Problem
-from safesift.regions.base import Region, RegionError, TestSet, require_strong_convexity
+from safesift.regions.base import (
+    Everything,
+    Intersection,
+    Region,
+    RegionError,
+    TestSet,
+    require_strong_convexity,
+)
 from safesift.regions.ellipsoidal import BallTimesInterval, EllipsoidalSet, KnownPredictions
-from safesift.regions.intercept import intercept_interval
+from safesift.regions.intercept import UnboundedInterceptError, intercept_interval
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
@@ -46,7 +53,7 @@ class StartRegion(Region):
         self.validate(problem)
 
     @abstractmethod
-    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
+    def start(self, certificate: Certificate, dense: bool) -> EllipsoidalSet:
         """The set as an ellipsoid, in the dense or in the low-rank form where both exist."""
 
 
@@ -63,26 +70,28 @@ class BallRegion(StartRegion):
     certified: ClassVar[bool] = True
 
     @abstractmethod
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        """The ball, for a problem and its evaluation at the centre."""
+    def ball(self, certificate: Certificate) -> Ball:
+        """The ball, from what is proved at its centre."""
 
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
+    def build(self, certificate: Certificate) -> TestSet:
+        problem = certificate.problem
         if not problem.fit_intercept:
-            return self.start(problem, at, dense=False)
-        ball = self.ball(problem, at)
-        interval = intercept_interval(problem, at, ball)
+            return self.start(certificate, dense=False)
+        ball = self.ball(certificate)
+        interval = intercept_interval(certificate, ball)
         label = self._label(ball.radius)
         certified = self.certified and problem.certified
         return BallTimesInterval(*ball, interval, name=label, certified=certified)
 
-    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
-        center, radius = self.ball(problem, at)
+    def start(self, certificate: Certificate, dense: bool) -> EllipsoidalSet:
+        problem, at = certificate.problem, certificate.at
+        center, radius = self.ball(certificate)
         label, certified = self._label(radius), self.certified and problem.certified
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
             known = KnownPredictions(problem.design, at.pred) if center is at.point else None
             return EllipsoidalSet(center, shape, name=label, certified=certified, known=known)
-        low, high = intercept_interval(problem, at, Ball(center, radius))
+        low, high = intercept_interval(certificate, Ball(center, radius))
         p = len(center)
         # the smallest ellipsoid around a ball of dimension p times a segment
         shape = Shape.ball_and_segment(
@@ -101,14 +110,37 @@ def plain_ball(problem: Problem) -> BallRegion:
     return GapBall() if problem.strong_convexity > 0 else NormBall()
 
 
-def _penalised(problem: Problem, at: Evaluation) -> Array:
+@dataclass(frozen=True)
+class Balls(Region):
+    """The balls that apply: of the gap or of the norm, and that of the gradient.
+
+    Parameters
+    ----------
+    why : str
+        Why there is nothing better, for whoever reads about the set.
+    """
+
+    why: str = ""
+
+    def build(self, certificate: Certificate) -> TestSet:
+        problem = certificate.problem
+        try:
+            sets: list[TestSet] = [plain_ball(problem).build(certificate)]
+        except UnboundedInterceptError:
+            return Everything(self.why or "the data do not bound the intercept")
+        if problem.strong_convexity > 0 and not problem.fit_intercept and problem.design.has_rows:
+            sets.append(GradientBall().build(certificate))
+        return Intersection(tuple(sets), self.why)
+
+
+def _penalised(certificate: Certificate) -> Array:
     """The coefficients; the very same array as the point where there is no intercept."""
-    return problem.split(at.point)[0]
+    return certificate.problem.split(certificate.at.point)[0]
 
 
-def _objective(problem: Problem, at: Evaluation) -> float:
-    """An upper bound on P(x₀), and so on the optimal value."""
-    return max(at.value + problem.rounding(at).value, 0.0)
+def _objective(certificate: Certificate) -> float:
+    """An upper bound on the optimal value, which is not negative."""
+    return max(certificate.value, 0.0)
 
 
 @dataclass(frozen=True)
@@ -127,9 +159,10 @@ class GapBall(BallRegion):
     def validate_start(self, problem: Problem) -> None:
         require_strong_convexity(self.name, problem, intercept_allowed=True)
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = math.sqrt(2.0 * problem.gap(at) / problem.strong_convexity) * _UP
-        return Ball(_penalised(problem, at), radius)
+    def ball(self, certificate: Certificate) -> Ball:
+        curvature = certificate.problem.strong_convexity
+        radius = math.sqrt(2.0 * certificate.gap / curvature) * _UP
+        return Ball(_penalised(certificate), radius)
 
 
 @dataclass(frozen=True)
@@ -141,9 +174,10 @@ class ObjectiveBall(BallRegion):
     def validate(self, problem: Problem) -> None:
         require_strong_convexity(self.name, problem, intercept_allowed=True)
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = math.sqrt(2.0 * _objective(problem, at) / problem.strong_convexity) * _UP
-        return Ball(_penalised(problem, at), radius)
+    def ball(self, certificate: Certificate) -> Ball:
+        curvature = certificate.problem.strong_convexity
+        radius = math.sqrt(2.0 * _objective(certificate) / curvature) * _UP
+        return Ball(_penalised(certificate), radius)
 
 
 @dataclass(frozen=True)
@@ -156,8 +190,9 @@ class NormBall(BallRegion):
 
     name = "norm_ball"
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        radius = problem.penalty.norm_bound(_objective(problem, at), problem.alpha) * _UP
+    def ball(self, certificate: Certificate) -> Ball:
+        problem = certificate.problem
+        radius = problem.penalty.norm_bound(_objective(certificate), problem.alpha) * _UP
         return Ball(np.zeros(problem.design.n_features), radius)
 
 
@@ -174,8 +209,9 @@ class GradientBall(BallRegion):
     def validate(self, problem: Problem) -> None:
         require_strong_convexity(self.name, problem)
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        kappa, rounding = problem.strong_convexity, problem.rounding(at)
+    def ball(self, certificate: Certificate) -> Ball:
+        at, rounding = certificate.at, certificate.rounding
+        kappa = certificate.problem.strong_convexity
         g = at.subgradient
         # κ‖u‖² + gᵀu ≤ cut + ‖error‖·‖u‖: radius and centre both take their share of the error
         half = 0.5 * (norm(g) + rounding.gradient) / kappa
@@ -204,38 +240,39 @@ class GuessedBall(BallRegion):
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
-        return Ball(at.point, self.radius)
+    def ball(self, certificate: Certificate) -> Ball:
+        return Ball(certificate.at.point, self.radius)
 
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        return self.start(problem, at, dense=False)
+    def build(self, certificate: Certificate) -> TestSet:
+        return self.start(certificate, dense=False)
 
-    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
-        nearest = distance_to_optimum(problem, at)
+    def start(self, certificate: Certificate, dense: bool) -> EllipsoidalSet:
+        at, nearest = certificate.at, distance_to_optimum(certificate)
         if nearest > self.radius:
             raise RegionError(
                 f"radius={self.radius:.3g} cannot contain the optimum, which is at least "
                 f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
             )
         shape = Shape.ball(len(at.point), self.radius, dense)
-        known = KnownPredictions(problem.design, at.pred)
+        known = KnownPredictions(certificate.problem.design, at.pred)
         label = self._label(self.radius)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
 
 
-def distance_to_optimum(problem: Problem, at: Evaluation) -> float:
+def distance_to_optimum(certificate: Certificate) -> float:
     """A lower bound on the distance from a point to every optimum, often 0.
 
     From the norm that the penalty allows, and, where the objective is smooth with constant L,
     from ‖∇P(x₀)‖ ≤ L‖x₀ − x*‖.
     """
-    allowed = problem.penalty.norm_bound(_objective(problem, at), problem.alpha)
-    nearest = max(norm(_penalised(problem, at)) * (1 - 1e-9) - allowed, 0.0)
+    problem, at = certificate.problem, certificate.at
+    allowed = problem.penalty.norm_bound(_objective(certificate), problem.alpha)
+    nearest = max(norm(_penalised(certificate)) * (1 - 1e-9) - allowed, 0.0)
     if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.smoothness):
         mean_square = total(problem.shares, problem.design.row_norms**2)
         smoothness = problem.loss.smoothness * mean_square + problem.alpha
         if problem.Q is not None:
             smoothness += float(np.trace(problem.Q))
-        steepness = norm(at.subgradient) - problem.rounding(at).gradient
+        steepness = norm(at.subgradient) - certificate.rounding.gradient
         nearest = max(nearest, steepness / smoothness * (1 - 1e-9))
     return nearest

@@ -1,8 +1,9 @@
 """What a region is: a recipe, and the set it builds.
 
-A `Region` is a recipe with its parameters. `Region.build` makes from a problem and an evaluation
-of it a `TestSet`, a set that contains *every* optimum and bounds the prediction of every row over
-itself. Regions never see the loss otherwise than through the problem's values and subgradients.
+A `Region` is a recipe with its parameters. `Region.build` makes from a certificate, what is proved
+at a point, a `TestSet`: a set that contains *every* optimum and bounds the prediction of every
+row over itself. Regions never see the loss otherwise than through the problem's values and
+subgradients.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
-from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -32,10 +33,13 @@ class TestSet(ABC):
     ----------
     certified : bool
         False as soon as a guess entered.
+    complete : bool
+        False where a smaller duality gap at the centre would tell much more.
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
     certified: bool
+    complete: bool = True
 
     @abstractmethod
     def bounds(self, design: Design) -> Bounds:
@@ -77,8 +81,8 @@ class Region(ABC):
         return
 
     @abstractmethod
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        """The set, for a problem and its evaluation at the centre."""
+    def build(self, certificate: Certificate) -> TestSet:
+        """The set, from what is proved at its centre."""
 
 
 def require_strong_convexity(name: str, problem: Problem, intercept_allowed: bool = False) -> None:

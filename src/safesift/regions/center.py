@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
@@ -26,15 +27,26 @@ class Center:
 
     Attributes
     ----------
-    problem : Problem
-    at : Evaluation
+    certificate : Certificate
     alphas : tuple of float
         One alpha, or the ends of a range.
     """
 
-    problem: Problem
-    at: Evaluation
+    certificate: Certificate
     alphas: tuple[float, ...]
+
+    @classmethod
+    def of(cls, certificate: Certificate) -> Center:
+        """The centre for the alpha of the problem."""
+        return cls(certificate, (certificate.problem.alpha,))
+
+    @property
+    def problem(self) -> Problem:
+        return self.certificate.problem
+
+    @property
+    def at(self) -> Evaluation:
+        return self.certificate.at
 
     @property
     def coef(self) -> Array:
@@ -62,7 +74,7 @@ class Center:
     @cached_property
     def gradient_error(self) -> float:
         """Bounds the rounding of each gradient, in the 2-norm."""
-        error = self.problem.rounding(self.at).gradient
+        error = self.certificate.rounding.gradient
         if len(self.alphas) == 1:
             return error
         sizes = max(norm(gradient) + norm(pull) for gradient, pull in self._pairs)
@@ -76,7 +88,7 @@ class Center:
     @cached_property
     def slack(self) -> float:
         """gᵀ(x* − x₀) ≤ slack instead of 0, for losses with kinks or points on a constraint."""
-        return self.problem.rounding(self.at).cut + self.at.subgradient_slack
+        return self.certificate.rounding.cut + self.at.subgradient_slack
 
     @cached_property
     def pred_error(self) -> Array:
@@ -87,8 +99,7 @@ class Center:
         """A bound on ‖x*‖₂, for every alpha: what the penalty may cost at an optimum."""
         problem, penalty = self.problem, self.problem.penalty
         cost = 0.0 if penalty.is_constraint else penalty.value(self.coef)
-        value = self.at.value + problem.rounding(self.at).value
-        rest = value - problem.alpha * cost * (1.0 - 8 * EPS)
+        rest = self.certificate.value - problem.alpha * cost * (1.0 - 8 * EPS)
         bounds = [
             penalty.norm_bound(max(rest + alpha * cost * (1.0 + 8 * EPS), 0.0), alpha)
             for alpha in self.alphas

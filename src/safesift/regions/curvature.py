@@ -14,16 +14,14 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import norm
 from safesift.design.base import Design
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds
-from safesift.problem.evaluation import Evaluation
-from safesift.problem.problem import Problem
-from safesift.regions.ball import GapBall, GradientBall, StartRegion, plain_ball
-from safesift.regions.base import Everything, Intersection, Region, TestSet
+from safesift.regions.ball import Balls, GapBall, StartRegion, plain_ball
+from safesift.regions.base import Everything, Intersection, TestSet
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel, models
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
 from safesift.regions.features import FeatureSubspace, zero_features
-from safesift.regions.intercept import UnboundedInterceptError
 from safesift.regions.self_consistent import Known, SelfConsistent, bounds_of_all, self_consistent
 from safesift.regions.two_sided import sharpen
 
@@ -66,8 +64,8 @@ class Curvature(StartRegion):
         if not (_is_whole(self.max_rounds) and self.max_rounds > 1):
             raise ValueError(f"max_rounds must be an integer above 1, got {self.max_rounds!r}.")
 
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        return self.build_for(Center(problem, at, (problem.alpha,)))
+    def build(self, certificate: Certificate) -> TestSet:
+        return self.build_for(Center.of(certificate))
 
     @np.errstate(over="ignore", invalid="ignore")
     def build_for(self, center: Center) -> TestSet:
@@ -79,13 +77,14 @@ class Curvature(StartRegion):
             return _plain(center, "the gradient overflows")
         return _Turns(self, center).take()
 
-    def start(self, problem: Problem, at: Evaluation, dense: bool) -> EllipsoidalSet:
-        inner = whole = self.build(problem, at)
+    def start(self, certificate: Certificate, dense: bool) -> EllipsoidalSet:
+        problem = certificate.problem
+        inner = whole = self.build(certificate)
         features = np.ones(problem.design.n_features, dtype=bool)
         if isinstance(whole, FeatureSubspace):
             inner, features = whole.inner, whole.features
         if not isinstance(inner, Tested):
-            return plain_ball(problem).start(problem, at, dense)
+            return plain_ball(problem).start(certificate, dense)
         columns = np.append(features, True) if problem.fit_intercept else features
         return inner.hull.members[0].embedded(columns)
 
@@ -105,7 +104,7 @@ class _Turns:
 
     def take(self) -> TestSet:
         if len(self._center.alphas) == 1:
-            self._leave_out(2.0 * self._center.problem.gap(self._center.at))
+            self._leave_out(2.0 * self._center.certificate.gap)
         for turn in range(1, _MAX_TURNS + 1):
             found, exact = self._find()
             if found is None:
@@ -148,9 +147,7 @@ class _Turns:
             return False
         kept = ~zero
         self._features[np.flatnonzero(self._features)[zero]] = False
-        problem = center.problem.with_features(kept)
-        point = problem.join(center.coef[kept], problem.split(center.at.point)[1])
-        self._center = Center(problem, problem.evaluate(point), center.alphas)
+        self._center = Center(center.certificate.with_features(kept), center.alphas)
         # what was known of the coefficients left is still true of them
         known = _known_beforehand(self._center)
         self._known = replace(
@@ -219,22 +216,15 @@ def _known_beforehand(center: Center) -> Known:
     distance = bound + norm(coef)
     bounds = Bounds.unknown(problem.design.n_samples)
     if problem.strong_convexity > 0 and not problem.fit_intercept and len(center.alphas) == 1:
-        bounds = GapBall().build(problem, center.at).bounds(problem.design)
+        bounds = GapBall().build(center.certificate).bounds(problem.design)
     return Known(bounds, np.full(len(coef), bound), distance)
 
 
 def _plain(center: Center, why: str) -> TestSet:
     """The best there is without curvature: balls, for one alpha."""
-    problem, at = center.problem, center.at
     if len(center.alphas) > 1:
         return _gradient_balls(center, why)
-    regions: list[Region] = [plain_ball(problem)]
-    if problem.strong_convexity > 0 and not problem.fit_intercept:
-        regions.append(GradientBall())
-    try:
-        return Intersection(tuple(region.build(problem, at) for region in regions), why)
-    except UnboundedInterceptError:
-        return Everything(why)
+    return Balls(why).build(center.certificate)
 
 
 def _gradient_balls(center: Center, why: str) -> TestSet:

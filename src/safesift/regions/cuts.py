@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.problem.evaluation import Evaluation
+from safesift.problem.certificate import Certificate
+from safesift.problem.evaluation import Evaluation, Rounding
 from safesift.problem.problem import Problem
 from safesift.regions.ball import StartRegion
 from safesift.regions.base import Region, TestSet
@@ -27,12 +28,10 @@ class CutMaker:
     gradient make the cut shallower. Outside a norm-ball constraint the constraint itself cuts.
     """
 
-    def __init__(self, problem: Problem, at: Evaluation, depth: Depth) -> None:
-        self._problem = problem
-        self._known = at
-        self._depth = depth
+    def __init__(self, certificate: Certificate, depth: Depth) -> None:
+        self._problem, self._known, self._depth = certificate.problem, certificate, depth
         self._best = math.inf
-        self._learn(at)
+        self._learn(certificate.at, certificate.rounding)
 
     def __call__(self, region: EllipsoidalSet) -> HalfSpace:
         """The cut through or above the centre of `region`: at most one pass over the data."""
@@ -41,25 +40,25 @@ class CutMaker:
         if outside is not None:
             depth = outside.depth * (1.0 - 1e-12) if self._depth == "deep" else 0.0
             return HalfSpace(self._problem.join(outside.normal, 0.0), depth)
-        at = self._evaluate(region.center)
-        rounding = self._problem.rounding(at)
+        at, rounding = self._evaluate(region.center)
         reach = region.shape.size + region.slack
         lost = at.subgradient_slack + rounding.cut + rounding.gradient * reach
         gained = at.value - rounding.value - self._best
-        self._learn(at)
+        self._learn(at, rounding)
         if self._depth == "central" or not gained > 0:
             gained = 0.0
         return HalfSpace(at.subgradient, gained - lost)
 
-    def _learn(self, at: Evaluation) -> None:
+    def _learn(self, at: Evaluation, rounding: Rounding) -> None:
         """A value bounds the optimal one only where the point is surely feasible."""
         if self._problem.penalty.contains(self._problem.split(at.point)[0]):
-            self._best = min(self._best, at.value + self._problem.rounding(at).value)
+            self._best = min(self._best, at.value + rounding.value)
 
-    def _evaluate(self, center: Array) -> Evaluation:
-        if np.array_equal(center, self._known.point):
-            return self._known
-        return self._problem.evaluate(center)
+    def _evaluate(self, center: Array) -> tuple[Evaluation, Rounding]:
+        if np.array_equal(center, self._known.at.point):
+            return self._known.at, self._known.rounding
+        at = self._problem.evaluate(center)
+        return at, self._problem.rounding(at)
 
 
 @dataclass(frozen=True)
@@ -93,17 +92,17 @@ class HalfSpaceCut(Region):
             )
 
     @np.errstate(over="ignore", invalid="ignore")
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        whole = self._whole(problem, at)
-        cut = replace(whole, cut=CutMaker(problem, at, self.depth)(whole))
+    def build(self, certificate: Certificate) -> TestSet:
+        whole = self._whole(certificate)
+        cut = replace(whole, cut=CutMaker(certificate, self.depth)(whole))
         cut.cut_depth()  # an empty intersection is an error here, not when bounds are asked for
         return cut
 
-    def _whole(self, problem: Problem, at: Evaluation) -> EllipsoidalSet:
+    def _whole(self, certificate: Certificate) -> EllipsoidalSet:
         # with an intercept a ball is a product set: cut the ellipsoid around it
         if isinstance(self.region, StartRegion):
-            return self.region.start(problem, at, dense=False)
-        return self.region.build(problem, at)
+            return self.region.start(certificate, dense=False)
+        return self.region.build(certificate)
 
 
 def _check_depth(depth: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from safesift import progress
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.parameters import require_positive
-from safesift.problem.evaluation import Evaluation
+from safesift.problem.certificate import Certificate
 from safesift.problem.problem import Problem
 from safesift.regions.ball import GapBall, NormBall, ObjectiveBall, StartRegion, plain_ball
 from safesift.regions.base import Region, TestSet
@@ -80,11 +80,12 @@ class Ellipsoid(Region):
         self._start(problem).validate_start(problem)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def build(self, problem: Problem, at: Evaluation) -> TestSet:
-        current = self._start(problem).start(problem, at, self._dense(problem))
+    def build(self, certificate: Certificate) -> TestSet:
+        problem = certificate.problem
+        current = self._start(problem).start(certificate, self._dense(problem))
         # a subset's best value says nothing about the full objective: its cuts stay central
         depth = self.depth if self.subset is None else "central"
-        cut_maker = CutMaker(*self._cut_problem(problem, at), depth)
+        cut_maker = CutMaker(self._cut_from(certificate), depth)
         steps = 0
         while steps < self.n_steps:
             following = ellipsoid_step(current, cut_maker(current))
@@ -106,15 +107,17 @@ class Ellipsoid(Region):
             return problem.design.n_columns <= max(self.n_steps, _ALWAYS_DENSE)
         return self.form == "dense"
 
-    def _cut_problem(self, problem: Problem, at: Evaluation) -> tuple[Problem, Evaluation]:
+    def _cut_from(self, certificate: Certificate) -> Certificate:
         if self.subset is None:
-            return problem, at
+            return certificate
+        problem = certificate.problem
         n = problem.design.n_samples
         rng = np.random.default_rng(self.random_state)
         rows = np.sort(rng.permutation(n)[: max(1, round(self.subset * n))])
         part = problem.restrict(rows)
-        part = replace(part, divisor=max(float(part.weights.sum()), np.finfo(float).tiny))
-        return part, part.evaluate(at.point)
+        divisor = max(float(part.weights.sum()), np.finfo(float).tiny)
+        part = replace(part, risk=part.risk.with_divisor(divisor))
+        return part.certify(part.evaluate(certificate.at.point))
 
 
 def ellipsoid_step(current: EllipsoidalSet, cut: HalfSpace) -> EllipsoidalSet | None:

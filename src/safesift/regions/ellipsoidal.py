@@ -72,7 +72,7 @@ class EllipsoidalSet(TestSet):
 
     def error(self, design: Design, pred: Array, widths: Array, rows: slice) -> Array:
         """Rounding of the predictions of some rows at the centre, and the slack of the set."""
-        product = design.dot_error * norm(self.center) + self.slack
+        product = design.dot_error * design.size(self.center) + self.slack
         underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
         return product * design.row_norms[rows] + 4 * EPS * (np.abs(pred) + widths) + underflow
 
@@ -178,7 +178,7 @@ class BallTimesInterval(TestSet):
             # the row without its last entry, rounded upwards
             features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
             reach = self.radius * features + 0.5 * (high - low) * np.abs(last)
-            error = design.dot_error * norm(point) * norms + 4 * EPS * (np.abs(pred) + reach)
+            error = design.dot_error * design.size(point) * norms + 4 * EPS * (np.abs(pred) + reach)
             error += np.sqrt(design.n_columns) * ROOT_UNDERFLOW * (1.0 + self.radius)
             return clean(Bounds(pred - (reach + error), pred + (reach + error)))
 

@@ -8,26 +8,165 @@ With x* an optimum, t* its predictions, ν* their slopes, 0 ∈ ∂P(x*) and con
 every term ≥ 0. So every slope is known to √(2L·W·gap/s_i), which encloses the predictions of the
 rows where the loss curves. On those, B_i ≥ ½w_i(t_i − t*_i)² with w_i the curvature floor of the
 enclosure, and x* lies in the ellipsoid ½‖x − x₀‖²_H ≤ gap, H = κI + Q + (1/W) Σ s_i w_i a_i a_iᵀ.
-No rounds of lowering weights, and no pass over the data but for the Gram matrix.
+No rounds of lowering weights, and no pass over the data but for the Gram matrix. Under an l1
+penalty the ellipsoid lives in the features that the gap does not prove to be zero.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
-from safesift.problem.decisions import Bounds
-from safesift.problem.evaluation import Evaluation
-from safesift.problem.problem import Problem
-from safesift.regions.ellipsoidal import EllipsoidalSet
+from safesift.design.base import Design
+from safesift.design.columns import some_columns
+from safesift.problem.certificate import Certificate
+from safesift.problem.decisions import Bounds, decide
+from safesift.problem.working_gram import WorkingGram
+from safesift.regions.ball import GapBall
+from safesift.regions.base import Region, TestSet, bounds_of_rows
+from safesift.regions.center import Center
+from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
+from safesift.regions.features import zero_features
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import Whitening, whiten
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# a weight of the Gram matrix at hand serves where it is within this factor of what is proved
+_DISCOUNT = 0.9
+_ROUNDING = 1e-12
+# features that may be left beside twice those of the solution, for an ellipsoid to be worth it
+_FEW = 20
+# features that may be left for an ellipsoid to be worth it, at all
+_MOST = 2000
+# what is added to a matrix that is singular to rounding, relative to its diagonal
+_RIDGES = (0.0, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+
+
+@dataclass(frozen=True, eq=False)
+class GapEnergy(Region):
+    """What the gap proves of slopes and coefficients, and the ellipsoid of proved curvature.
+
+    Without a matrix at hand: the slopes of curving rows, and the ball ½κ‖x* − x₀‖² ≤ gap where
+    there is strong convexity in all coordinates. No pass over the data. For smooth losses.
+
+    Parameters
+    ----------
+    gram : WorkingGram, optional
+        Of the samples' curvature. It is moved to the features that may be non-zero, unless they
+        are too many, and to what curvature is proved.
+    """
+
+    gram: WorkingGram | None = None
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def build(self, certificate: Certificate) -> TestSet:
+        proved = proved_curvature(certificate)
+        if self.gram is None:
+            return self._by_ball(certificate, proved.bounds)
+        problem, gram = certificate.problem, self.gram
+        coef, _ = problem.split(certificate.at.point)
+        zero = zero_features(Center.of(certificate), 2.0 * certificate.gap) & (coef == 0)
+        bounds, ellipsoid, left = proved.bounds, None, int((~zero).sum())
+        if left <= min(_FEW + 2 * np.count_nonzero(coef), _MOST) and proved.weights.any():
+            if (~zero & ~gram.features).any():
+                gram.select(gram.features | ~zero)
+            ellipsoid = _ellipsoid(certificate, gram, proved.weights, ~zero)
+        if ellipsoid is not None:
+            bounds = _sharpened(certificate, bounds, ellipsoid, ~zero)
+        complete = ellipsoid is not None or left > _MOST
+        return EnergySet(problem.design, bounds, zero, problem.certified, complete)
+
+    def _by_ball(self, certificate: Certificate, bounds: Bounds) -> TestSet:
+        problem = certificate.problem
+        if problem.strong_convexity > 0 and not problem.fit_intercept:
+            bounds = bounds.intersect(GapBall().build(certificate).bounds(problem.design))
+        zero = np.zeros(problem.design.n_features, dtype=bool)
+        return EnergySet(problem.design, bounds, zero, problem.certified, True)
+
+
+@dataclass(frozen=True, eq=False)
+class EnergySet(TestSet):
+    """All points near which a small gap leaves the optima, by its bounds on the rows of a design.
+
+    Attributes
+    ----------
+    design : Design
+    known : Bounds
+    zero : mask
+        Features that are 0 at every optimum.
+    certified, complete : bool
+    """
+
+    design: Design
+    known: Bounds
+    zero: Mask
+    certified: bool
+    complete: bool
+
+    def bounds(self, design: Design) -> Bounds:
+        return self.known if design is self.design else Bounds.unknown(design.n_samples)
+
+    def zero_features(self, n_features: int) -> Mask:
+        return self.zero
+
+    def describe(self) -> str:
+        return "what the gap proves of slopes and coefficients"
+
+
+def _ellipsoid(
+    certificate: Certificate, gram: WorkingGram, floors: Array, left: Mask
+) -> EllipsoidalSet | None:
+    """In the columns of the features that are left."""
+    problem, at = certificate.problem, certificate.at
+    share = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
+    floors = problem.shares * floors
+    serves = (share * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
+    gram.move(np.where(serves, gram.weights, floors))
+    columns = np.append(left, [True] * problem.fit_intercept).astype(bool)
+    inside, penalised = columns[gram.columns], np.arange(int(left.sum()))
+    H, spread_sq = share * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2
+    if problem.Q is not None:
+        H = H + problem.Q[np.ix_(columns, columns)]
+        spread_sq = spread_sq + np.diag(problem.Q)[columns]
+    scale, distance = float(np.trace(H)) / max(len(H), 1), distance_bound(certificate)
+    for ridge in _RIDGES:
+        # ‖x* − x₀‖ ≤ distance: with ε on the diagonal and ½ε·distance² on the other side
+        epsilon = ridge * scale
+        curved = H.copy()
+        curved[penalised, penalised] += problem.strong_convexity + epsilon
+        spread = np.sqrt(spread_sq + np.diag(curved))
+        room = certificate.gap + 0.5 * epsilon * distance * distance
+        found = gap_ellipsoid(at.point[columns], room, curved, spread, gram.error)
+        if found is not None:
+            return found
+    return None
+
+
+def _sharpened(
+    certificate: Certificate, bounds: Bounds, ellipsoid: EllipsoidalSet, left: Mask
+) -> Bounds:
+    """The ball around the ellipsoid decides most rows; the ellipsoid itself those in doubt."""
+    problem, at = certificate.problem, certificate.at
+    design, shape = problem.design, ellipsoid.shape
+    ball = Shape.ball(design.n_columns, shape.stretch, dense=False)
+    known = KnownPredictions(design, at.pred)
+    around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
+    bounds = bounds.intersect(around.bounds(design))
+    doubtful = decide(problem, bounds, "always").undecided
+    if not (doubtful.any() and len(ellipsoid.center)):
+        return bounds
+    sharper = bounds_of_rows(ellipsoid, some_columns(design, left), doubtful)
+    lower, upper = bounds.lower.copy(), bounds.upper.copy()
+    lower[doubtful] = np.maximum(lower[doubtful], sharper.lower)
+    upper[doubtful] = np.minimum(upper[doubtful], sharper.upper)
+    return Bounds(lower, upper)
 
 
 class ProvedCurvature(NamedTuple):
@@ -38,11 +177,12 @@ class ProvedCurvature(NamedTuple):
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def proved_curvature(problem: Problem, at: Evaluation, gap: float) -> ProvedCurvature:
+def proved_curvature(certificate: Certificate) -> ProvedCurvature:
     """The rows that the gap proves to be where their loss curves, at every optimum.
 
     The slope f' grows: where f'(t_i ± ρ_i) is beyond what ν*_i can be, |t*_i − t_i| < ρ_i.
     """
+    problem, at, gap = certificate.problem, certificate.at, certificate.gap
     loss, y, error = problem.loss, problem.y, problem.prediction_error(at)
     curvature = loss.curvature(at.pred, y)
     noise = loss.smoothness * error + (16 * EPS + loss.precision) * (1.0 + np.abs(at.nu))
@@ -59,20 +199,22 @@ def proved_curvature(problem: Problem, at: Evaluation, gap: float) -> ProvedCurv
     return ProvedCurvature(np.where(enclosed, floor * (1.0 - 16 * EPS), 0.0), bounds)
 
 
-def distance_bound(problem: Problem, at: Evaluation, gap: float) -> float:
+def distance_bound(certificate: Certificate) -> float:
     """A bound on ‖x* − x₀‖ for every optimum, the intercept left aside.
 
     A loss that is ≥ 0 and L-smooth is at least ν²/(2L), so that the slopes bound the mean loss at
     an optimum from below, and what is left of P(x₀) bounds the penalty there.
     """
+    problem, at = certificate.problem, certificate.at
     coef, _ = problem.split(at.point)
-    most = at.value + problem.rounding(at).value
+    most = certificate.value
     if problem.folded is None:
         L = problem.loss.smoothness
         noise = L * problem.prediction_error(at) + 16 * EPS * np.abs(at.nu)
         root = np.sqrt(problem.shares)
         slopes = norm(root * at.nu) * (1.0 - 8 * EPS) - norm(root * noise)
-        least = max(slopes - math.sqrt(2.0 * L * gap), 0.0) * (1.0 - problem.design.sum_error)
+        room = math.sqrt(2.0 * L * certificate.gap)
+        least = max(slopes - room, 0.0) * (1.0 - problem.design.sum_error)
         most = max(most - 0.5 * least * least / L, 0.0)
     return (problem.penalty.norm_bound(most, problem.alpha) + norm(coef)) * (1.0 + 16 * EPS)
 

@@ -19,7 +19,7 @@ Mask = NDArray[np.bool_]
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def zero_features(center: Center, energy: float, columns_sq: Array | None = None) -> Mask:
+def zero_features(center: Center, energy: float) -> Mask:
     """Features that are 0 at every optimum.
 
     Where the penalty has the term τ|x_j|, x_j = 0 as soon as the j-th partial derivative of the
@@ -34,17 +34,13 @@ def zero_features(center: Center, energy: float, columns_sq: Array | None = None
     ----------
     energy : float
         Twice a duality gap, or `SelfConsistent.energy`.
-    columns_sq : array, optional
-        (1/W) Σ s_i a_ij², where it is known already.
     """
     problem = center.problem
     p = problem.design.n_features
     threshold = min(problem.penalty.sparse_threshold(alpha) for alpha in center.alphas)
     if threshold == 0 or not math.isfinite(energy) or math.isinf(problem.loss.smoothness):
         return np.zeros(p, dtype=bool)
-    if columns_sq is None:
-        columns_sq = problem.design.columns_sq(problem.shares)
-    columns_sq = problem.loss.smoothness * columns_sq[:p]
+    columns_sq = problem.loss.smoothness * problem.risk.rows.columns_sq[:p]
     if problem.Q is not None:
         columns_sq += np.diag(problem.Q)[:p]
     columns_sq *= 1.0 + problem.design.sum_error + 8 * EPS

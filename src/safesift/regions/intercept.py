@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.arithmetic.numerics import norm, total
+from safesift.arithmetic.numerics import EPS, norm, total
+from safesift.problem.certificate import Certificate
 from safesift.problem.problem import Problem
 
 if TYPE_CHECKING:
-    from safesift.problem.evaluation import Evaluation
     from safesift.regions.ball import Ball
 
 # shifts change by this factor; so many tries reach from the scale of the data to its extremes
 _FACTOR, _MAX_TRIES = 4.0, 30
 # a bound that is hardly better than the last one is not worth another pass
 _HARDLY_BETTER = 0.8
+# shifts that slopes are tried at, in units of the predictions, and how well the best is found
+_LEAST, _MOST, _BISECTIONS = 1e-14, 1e8, 12
+_UNBOUNDED = (
+    "fit_intercept=True: the data do not bound the intercept (is there only one class, or a loss "
+    "that is flat on one side?); use fit_intercept=False."
+)
 
 
 class UnboundedInterceptError(ValueError):
     """The data do not bound the intercept, so no bounded region contains every optimum."""
 
 
-def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[float, float]:
+def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, float]:
     """Bounds on the intercept of every optimum whose coefficients lie in a ball.
 
     The objective is above its tangent at (x₀, c₀ + Δ) and at most P(x₀, c₀) at an optimum. With S
@@ -42,19 +48,60 @@ def intercept_interval(problem: Problem, at: Evaluation, ball: Ball) -> tuple[fl
     UnboundedInterceptError
         If no tangent bounds the intercept, as with one class only.
     """
+    problem, at, limit = certificate.problem, certificate.at, certificate.value
+    if not problem.design.has_rows:
+        return _interval_of_slopes(certificate, ball)
     if not problem.penalty.contains(problem.split(at.point)[0]):
         # only at a feasible point the value bounds the optimal one
         at = problem.evaluate(problem.feasible(at.point))
+        limit = at.value + problem.rounding(at).value
     coef, intercept = problem.split(at.point)
     tangents = _Tangents(
         problem=problem,
         coef=coef,
         intercept=intercept,
-        limit=at.value + problem.rounding(at).value,
+        limit=limit,
         reach=ball.radius + norm(ball.center - coef),
     )
-    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.centers))
+    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.risk.targets.centers))
     return intercept - tangents.farthest(scale, -1.0), intercept + tangents.farthest(scale, 1.0)
+
+
+def _interval_of_slopes(certificate: Certificate, ball: Ball) -> tuple[float, float]:
+    """The same without a pass over the data, where gradients have no norm that is cheap to tell.
+
+    At an optimum Σ s_i ν*_i = 0 with ν*_i a slope of the loss at h*(x_i) + c*. Slopes grow: where
+    Σ s_i f'(least h*(x_i) + c) > 0 already, c* ≤ c, and likewise from below.
+    """
+    problem, at = certificate.problem, certificate.at
+    intercept = problem.split(at.point)[1]
+    reach = ball.radius * problem.design.row_norms + problem.prediction_error(at)
+    down = _farthest_by_slopes(problem, at.pred + reach, -1.0)
+    up = _farthest_by_slopes(problem, at.pred - reach, 1.0)
+    room = 4 * EPS * abs(intercept)
+    return intercept - (down + room), intercept + (up + room)
+
+
+def _farthest_by_slopes(problem: Problem, ends: np.ndarray, sign: float) -> float:
+    """How far the intercept may be beyond that of a point, on the side of `sign`."""
+
+    def settled(shift: float) -> bool:
+        nu = problem.loss.slope(ends + sign * shift, problem.y)
+        noise = (problem.design.sum_error + 16 * EPS + problem.loss.precision) * total(
+            problem.shares, np.abs(nu)
+        )
+        return sign * total(problem.shares, nu) > noise
+
+    shift = _LEAST * problem.unit
+    while not settled(shift):
+        shift *= 8.0
+        if shift > _MOST * problem.unit:
+            raise UnboundedInterceptError(_UNBOUNDED)
+    low, high = shift / 8.0, shift
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if settled(middle) else (middle, high)
+    return high * (1.0 + 8 * EPS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +127,7 @@ class _Tangents:
             best = min(best, bound)
         if math.isfinite(best):
             return best
-        raise UnboundedInterceptError(
-            "fit_intercept=True: the data do not bound the intercept (is there only one class, or "
-            "a loss that is flat on one side?); use fit_intercept=False."
-        )
+        raise UnboundedInterceptError(_UNBOUNDED)
 
     def bound(self, shift: float, sign: float) -> float:
         """The bound from one tangent, infinite if it falls on the side of `sign`."""

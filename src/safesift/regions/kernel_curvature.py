@@ -28,11 +28,13 @@ from scipy.linalg import solve_triangular
 
 from safesift.arithmetic.numerics import EPS, cholesky
 from safesift.design.gram_columns import GramColumns
-from safesift.problem.decisions import Bounds
+from safesift.design.kernel import KernelDesign
+from safesift.problem.certificate import Certificate
+from safesift.problem.decisions import Bounds, decide
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
-from safesift.regions.base import clean
-from safesift.regions.kernel_ball import KernelSet
+from safesift.regions.ball import Balls
+from safesift.regions.base import Intersection, Region, TestSet, clean
 
 Array = NDArray[np.float64]
 
@@ -43,22 +45,54 @@ _SHARE = 0.8
 _ROWS = 1024
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@dataclass(frozen=True)
+class KernelCurvature(Region):
+    """The region of the samples' curvature, for the rows that balls leave undecided.
+
+    Balls alone for a loss with kinks, and where no curvature is confirmed.
+    """
+
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    def build(self, certificate: Certificate) -> TestSet:
+        problem, balls = certificate.problem, Balls().build(certificate)
+        known = balls.bounds(problem.design)
+        undecided = decide(problem, known, "always").undecided
+        if math.isinf(problem.loss.smoothness) or not undecided.any():
+            return balls
+        found = curvature_set(certificate, known, undecided)
+        return balls if found is None else Intersection((balls, found))
+
+
+@dataclass(frozen=True, eq=False)
+class KernelSet(TestSet):
+    """A set of functions that contains every optimum, by its bounds on the predictions."""
+
+    found: Bounds
+    name: str
+    certified: bool = True
+
+    def bounds(self, design: KernelDesign) -> Bounds:
+        return self.found
+
+    def describe(self) -> str:
+        return self.name
+
+
 def curvature_set(
-    problem: Problem, at: Evaluation, known: Bounds, rows: NDArray[np.bool_]
+    certificate: Certificate, known: Bounds, rows: NDArray[np.bool_]
 ) -> KernelSet | None:
     """Bounds on the predictions at every optimum, None where no curvature is confirmed.
 
     Parameters
     ----------
-    problem : Problem
-        With a smooth loss.
-    at : Evaluation
+    certificate : Certificate
+        Of a problem with a smooth loss.
     known : Bounds
         That hold already; what they confirm is not tested again.
     rows : mask
         Whose bounds are wanted: of the others only those that carry curvature are looked at.
     """
+    problem, at = certificate.problem, certificate.at
     loss, y = problem.loss, problem.y
     share = 1.0 if loss.quadratic_rays else _SHARE
     weights = share * loss.curvature(at.pred, y)
@@ -70,7 +104,7 @@ def curvature_set(
     for _ in range(_MAX_ROUNDS):
         if not carrying.any():
             return None
-        metric = _Metric.of(problem, at, np.flatnonzero(carrying), weights)
+        metric = _Metric.of(certificate, np.flatnonzero(carrying), weights)
         if metric is None:
             return None
         doubtful = np.flatnonzero(carrying & ~confirmed)
@@ -104,7 +138,7 @@ class _Metric:
         G.
     """
 
-    problem: Problem
+    certificate: Certificate
     support: NDArray[np.intp]
     roots: Array
     factor: Array
@@ -114,8 +148,9 @@ class _Metric:
 
     @classmethod
     def of(
-        cls, problem: Problem, at: Evaluation, support: NDArray[np.intp], weights: Array
+        cls, certificate: Certificate, support: NDArray[np.intp], weights: Array
     ) -> _Metric | None:
+        problem = certificate.problem
         gram: GramColumns = problem.design.gram
         m = len(support)
         roots = np.sqrt(problem.shares[support] * weights[support] / problem.alpha)
@@ -133,15 +168,19 @@ class _Metric:
         if not noise < 0.1:
             return None
         ones = _solve(factor, roots) if problem.fit_intercept else None
-        blank = cls(problem, support, roots, factor, ones, noise, math.nan)
-        length = blank._gradient_length(at)
+        blank = cls(certificate, support, roots, factor, ones, noise, math.nan)
+        length = blank._gradient_length()
         if not math.isfinite(length):
             return None
-        return cls(problem, support, roots, factor, ones, noise, length)
+        return cls(certificate, support, roots, factor, ones, noise, length)
 
-    def _gradient_length(self, at: Evaluation) -> float:
+    @property
+    def problem(self) -> Problem:
+        return self.certificate.problem
+
+    def _gradient_length(self) -> float:
         problem, design = self.problem, self.problem.design
-        gamma, slope = problem.split(at.subgradient)
+        gamma, slope = problem.split(self.certificate.at.subgradient)
         element = design.element(gamma)
         norm_sq, norm_error = design.norm_sq(gamma)
         values = element.values[self.support]
@@ -158,7 +197,7 @@ class _Metric:
             length_sq += (rest / (own * (1.0 - self.noise))) ** 2
             stretch += (1.0 + 1.0 / own) ** 2
         length = math.sqrt(max(length_sq, 0.0) / problem.alpha)
-        more = problem.rounding(at).gradient * math.sqrt(stretch / problem.alpha)
+        more = self.certificate.rounding.gradient * math.sqrt(stretch / problem.alpha)
         return (length + more) * (1.0 + 16 * EPS)
 
     def reach(self, rows: NDArray[np.intp]) -> Array:

@@ -19,11 +19,11 @@ from scipy.linalg import cho_solve
 
 from safesift.arithmetic.numerics import EPS, cholesky, norm
 from safesift.design.base import Design
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
-from safesift.problem.evaluation import Evaluation
 from safesift.problem.gram import WeightedGram
 from safesift.problem.problem import Problem
-from safesift.regions.base import Everything, TestSet, clean
+from safesift.regions.base import Everything, Region, TestSet, clean
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features
@@ -37,46 +37,46 @@ _MAX_ROUNDS = 3
 _ITERATIONS, _SHARE = 3, 0.5
 
 
-@np.errstate(over="ignore", invalid="ignore")
-def near_optimum(
-    problem: Problem, at: Evaluation, gap: float, gram: WeightedGram | None
-) -> TestSet:
-    """The ball around a point that every optimum lies in.
+@dataclass(frozen=True, eq=False)
+class NearOptimum(Region):
+    """The ball around a point in which every optimum lies, from the curvature at the point.
+
+    The whole space where no ball can be proved, as for losses with kinks.
 
     Parameters
     ----------
-    problem : Problem
-        With a smooth loss.
-    at : Evaluation
-    gap : float
-        A certified duality gap at the point: tells features that are zero under an l1 penalty.
     gram : WeightedGram, optional
-        Of the samples' curvature at the point; None where only the penalty's is to be used.
-
-    Returns
-    -------
-    TestSet
-        The whole space where no ball can be proved.
+        Of the samples' curvature at the point; None where only the penalty's is to be used. It is
+        moved where curvature cannot be proved.
     """
-    center = Center(problem, at, (problem.alpha,))
-    if math.isinf(problem.loss.smoothness) or not center.can_be_bounded:
-        return Everything("the loss has no curvature")
-    steepness = norm(at.subgradient) + center.gradient_error
-    if problem.strong_convexity > 0 and not problem.fit_intercept:
-        return _ball(problem, at, _radius(steepness, center.slack, problem.strong_convexity))
-    if gram is None:
-        return Everything("the penalty has no curvature")
-    columns = _columns(center, gap)
-    weights, kept = center.curvature(), np.ones(problem.design.n_samples, dtype=bool)
-    for _ in range(_MAX_ROUNDS):
-        gram.move(problem.shares * weights)
-        radius = _radius(steepness, center.slack, _least_curvature(problem, gram, columns))
-        failing = _failing(center, weights, radius)
-        if not failing.any():
-            return _ball(problem, at, radius)
-        kept &= ~failing
-        weights = np.where(kept, weights, 0.0)
-    return Everything("no curvature can be proved")
+
+    gram: WeightedGram | None = None
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def build(self, certificate: Certificate) -> TestSet:
+        center, problem = Center.of(certificate), certificate.problem
+        if math.isinf(problem.loss.smoothness) or not center.can_be_bounded:
+            return Everything("the loss has no curvature")
+        steepness = norm(certificate.at.subgradient) + center.gradient_error
+        if problem.strong_convexity > 0 and not problem.fit_intercept:
+            return _ball(certificate, _radius(steepness, center.slack, problem.strong_convexity))
+        if self.gram is None:
+            return Everything("the penalty has no curvature")
+        return self._confirmed(center, steepness)
+
+    def _confirmed(self, center: Center, steepness: float) -> TestSet:
+        """Curvature is taken away from the samples that may lose it, until none may."""
+        problem, gram, columns = center.problem, self.gram, _columns(center)
+        weights, kept = center.curvature(), np.ones(center.problem.design.n_samples, dtype=bool)
+        for _ in range(_MAX_ROUNDS):
+            gram.move(problem.shares * weights)
+            radius = _radius(steepness, center.slack, _least_curvature(problem, gram, columns))
+            failing = _failing(center, weights, radius)
+            if not failing.any():
+                return _ball(center.certificate, radius)
+            kept &= ~failing
+            weights = np.where(kept, weights, 0.0)
+        return Everything("no curvature can be proved")
 
 
 def _radius(steepness: float, slack: float, curvature: float) -> float:
@@ -87,7 +87,8 @@ def _radius(steepness: float, slack: float, curvature: float) -> float:
     return (half + math.sqrt(half * half + slack / curvature)) * (1.0 + 16 * EPS)
 
 
-def _ball(problem: Problem, at: Evaluation, radius: float) -> TestSet:
+def _ball(certificate: Certificate, radius: float) -> TestSet:
+    problem, at = certificate.problem, certificate.at
     if not math.isfinite(radius):
         return Everything("no curvature can be proved")
     ball = EllipsoidalSet(
@@ -97,11 +98,11 @@ def _ball(problem: Problem, at: Evaluation, radius: float) -> TestSet:
         certified=problem.certified,
         known=KnownPredictions(problem.design, at.pred),
     )
-    return NearOptimum(ball, radius)
+    return NearBall(ball, radius)
 
 
 @dataclass(frozen=True, eq=False)
-class NearOptimum(TestSet):
+class NearBall(TestSet):
     """A ball whose bounds are made a block of rows at a time."""
 
     ball: EllipsoidalSet
@@ -126,7 +127,7 @@ class NearOptimum(TestSet):
 class _BallBounds:
     """|a_iᵀx − prediction| ≤ radius·‖a_i‖ and what rounding adds."""
 
-    near: NearOptimum
+    near: NearBall
     pred: Array
 
     def take(self, rows: slice) -> Bounds:
@@ -137,10 +138,10 @@ class _BallBounds:
         return clean(Bounds(pred - reach, pred + reach))
 
 
-def _columns(center: Center, gap: float) -> Mask:
+def _columns(center: Center) -> Mask:
     """Coordinates in which an optimum may differ from the point."""
     coef = center.coef
-    moving = (coef != 0) | ~zero_features(center, 2.0 * gap)
+    moving = (coef != 0) | ~zero_features(center, 2.0 * center.certificate.gap)
     return np.append(moving, True) if center.problem.fit_intercept else moving
 
 

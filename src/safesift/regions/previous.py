@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, norm, prediction_error, target_size
 from safesift.design import as_design
 from safesift.penalties import L2
-from safesift.problem.evaluation import Evaluation
+from safesift.problem.certificate import Certificate
 from safesift.problem.problem import Problem
 from safesift.regions.ball import Ball, BallRegion
 
@@ -69,7 +69,8 @@ class AlphaBall(_Previous):
         if not self.alpha > 0:
             raise ValueError(f"region='alpha_ball': alpha must be positive, got {self.alpha!r}.")
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+    def ball(self, certificate: Certificate) -> Ball:
+        problem = certificate.problem
         known_to = math.sqrt(2.0 * self.gap / self.alpha)
         ratio = self.alpha / problem.alpha
         center = 0.5 * (1.0 + ratio) * np.asarray(self.coef, dtype=np.float64)
@@ -141,7 +142,8 @@ class EditBall(_Previous):
             if edit is not None:
                 edit.validate(problem)
 
-    def ball(self, problem: Problem, at: Evaluation) -> Ball:
+    def ball(self, certificate: Certificate) -> Ball:
+        problem = certificate.problem
         coef = np.asarray(self.coef, dtype=np.float64)
         alpha, total = problem.alpha, problem.divisor
         known_to = math.sqrt(2.0 * self.gap / alpha)

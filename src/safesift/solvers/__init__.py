@@ -1,1 +1,41 @@
-"""Solvers: they advance a point; the driver measures, screens and reduces."""
+"""Ways to solve a problem, and the one loop that drives them.
+
+A solver only proposes (`solvers.base`); the driver evaluates, certifies, decides, records and
+stops. To add a solver, subclass `Solver` and `register` it.
+"""
+
+from safesift.solvers.base import SOLVERS, Proposal, Solver, choose, register
+from safesift.solvers.driver import Level, Run, solve, solve_path
+from safesift.solvers.dual_descent import DualDescent, Relay
+from safesift.solvers.first_order import rough_solution
+from safesift.solvers.kernel_working_sets import WorkingSets
+from safesift.solvers.multiplier import Multiplier
+from safesift.solvers.newton import Newton
+from safesift.solvers.newton_cg import NewtonCG
+from safesift.solvers.records import Fit, Look, Settings
+from safesift.solvers.screening import Screening
+from safesift.solvers.sparse_newton import SparseNewton
+
+__all__ = [
+    "SOLVERS",
+    "DualDescent",
+    "Fit",
+    "Level",
+    "Look",
+    "Multiplier",
+    "Newton",
+    "NewtonCG",
+    "Proposal",
+    "Relay",
+    "Run",
+    "Screening",
+    "Settings",
+    "Solver",
+    "SparseNewton",
+    "WorkingSets",
+    "choose",
+    "register",
+    "rough_solution",
+    "solve",
+    "solve_path",
+]

@@ -8,8 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.problem.passes import Computation
+
 Array = NDArray[np.float64]
-Product = Callable[[Array], Array]
+Product = Callable[[Array], Computation[Array]]
+Preconditioner = Callable[[Array], Array]
 
 # the residual becomes this share of the right side
 _FORCING = 0.05
@@ -27,16 +30,16 @@ class Outcome(NamedTuple):
 def conjugate_gradients(
     product: Product,
     right: Array,
-    precondition: Product,
+    precondition: Preconditioner,
     enough: float,
     most_products: int = 500,
-) -> Outcome:
+) -> Computation[Outcome]:
     """H⁻¹ right, until ‖residual‖² is `enough` or the residual small beside `right`.
 
     Parameters
     ----------
     product : callable
-        v ↦ Hv, for a positive semidefinite H.
+        v ↦ Hv, for a positive semidefinite H; its passes over the data can be shared.
     right : array
     precondition : callable
         v ↦ about H⁻¹v, positive definite.
@@ -54,7 +57,7 @@ def conjugate_gradients(
     for _ in range(most_products):
         if float(residual @ residual) <= limit:
             return Outcome(solution, True)
-        image = product(direction)
+        image = yield from product(direction)
         curvature = float(direction @ image)
         if not curvature > energy / _LONGEST:
             # flat to rounding: a line search goes as far as is worth it

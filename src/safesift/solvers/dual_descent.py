@@ -13,25 +13,22 @@ centre moves to it after every epoch. At its limit Σ s_i ν_i = 0.
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift import progress
-from safesift.arithmetic import tally
-from safesift.arithmetic.threads import each
-from safesift.problem.decisions import Decisions, decide
-from safesift.problem.duality import Dual, DualPoint
-from safesift.problem.evaluation import Evaluation
+from safesift.design import DenseDesign, SparseDesign
+from safesift.penalties import L2
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.regions.base import Everything
-from safesift.solvers.dual_loop import Loop, row_norms_sq
-from safesift.solvers.gap_region import KnownGap
-from safesift.solvers.newton import reference_value
-from safesift.solvers.records import Check, Fit, Settings, Solution
+from safesift.regions.ball import Balls
+from safesift.solvers.base import Proposal, Solver, Steps, register
+from safesift.solvers.costs import passes_of_a_gram
+from safesift.solvers.driver import Level
+from safesift.solvers.dual_form import dual_form
+from safesift.solvers.dual_loop import Loop
+from safesift.solvers.newton import Newton
+from safesift.solvers.records import Settings
 
 Array = NDArray[np.float64]
 
@@ -42,124 +39,136 @@ _WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 16
 _STRICTER = 0.3
 # what an epoch over hardly any row counts, as a share of one over all rows
 _LEAST_SHARE = 0.002
+# what a level costs by itself, and with an intercept or on a long path: measured on 10 000 and
+# 40 000 rows, beside Gram matrices of 500 and of 1 500 columns
+_EPOCHS_ALONE, _EPOCHS, _LONG_PATH = 25.0, 75.0, 4
+# how many times the matrix of a cold Newton method is factored
+_FACTORS = 10
 
 
-def dual_descent(
-    levels: Sequence[Sequence[Problem]],
-    settings: Settings,
-    starts: Sequence[Array | None] | None = None,
-) -> Iterator[list[Fit]]:
-    """Solve problems with an l2 penalty and closed-form dual steps, warm along a path.
+@register
+class DualDescent(Solver):
+    """Keeps the dual variables. A step is an epoch, counted by the share of rows in the loop."""
 
-    The arguments and what is yielded are those of `solve_path`; a step is an epoch, counted by the
-    share of the rows that are in the loop. The problems of a level are shared out among the
-    threads.
-    """
-    starts = [None] * len(levels[0]) if starts is None else starts
-    norms_sq = row_norms_sq(levels[0][0].design)
-    loops = [Loop(problem, norms_sq, settings.seed) for problem in levels[0]]
-    for loop, start in zip(loops, starts, strict=True):
-        if start is not None:
-            loop.start_at(start)
-    for problems in levels:
-        tracks = list(zip(loops, problems, strict=True))
-        yield list(each(lambda track: _solved(*track, settings), tracks))
+    name = "dual_descent"
+    threaded = True
 
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
+        super().__init__(problem, settings, start)
+        self._loop: Loop | None = None
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _solved(loop: Loop, problem: Problem, settings: Settings) -> Fit:
-    loop.move_to(problem)
-    with tally.counting() as counted:
-        return _Run(problem, loop, settings, counted).solve()
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        if not isinstance(problem.penalty, L2):
+            return f"the penalty {problem.penalty!r} is not l2"
+        if problem.folded is not None:
+            return "samples are folded away"
+        if not isinstance(problem.design, DenseDesign | SparseDesign):
+            return "it works with rows in memory"
+        if dual_form(problem.loss, problem.y) is None:
+            return f"the loss {problem.loss!r} has no dual steps in closed form"
+        return ""
 
+    @classmethod
+    def cost(cls, problem: Problem, n_levels: int) -> float:
+        # an intercept costs dual steps much, and a matrix serves all levels of a path
+        alone = n_levels < _LONG_PATH and not problem.design.intercept
+        return _EPOCHS_ALONE if alone else _EPOCHS
 
-class _Run:
-    """One problem: epochs, and now and then a certified look at where things stand."""
+    def region(self, level: Level) -> Region | None:
+        if level.screening.region is not None:
+            return level.screening.region
+        ended = level.converged or level.exhausted or self._loop.stuck
+        # on the way, bounds on an intercept cost more passes than they save
+        return Balls() if ended or not level.problem.fit_intercept else None
 
-    def __init__(
-        self, problem: Problem, loop: Loop, settings: Settings, counted: tally.Tally
-    ) -> None:
-        self._problem, self._loop, self._settings, self._counted = problem, loop, settings, counted
-        self._reference = reference_value(problem)
-        self._target = settings.tol * self._reference
-        self._began = time.perf_counter()
-        self._history: list[Check] = []
-        self._epochs = 0.0
-        self._at: Evaluation | None = None
-        self._dual: DualPoint | None = None
-        self._gap = math.inf
-
-    def solve(self) -> Fit:
-        most, loop = self._settings.max_iter, self._loop
-        enough, look_again = self._target, _MANY_EPOCHS
+    def steps(self, level: Level, most: int | None = None) -> Steps:
+        """Epochs, `most` of them at most, and now and then a look at where things stand."""
+        loop, screening = self._begun(level), level.screening
+        most = level.max_iter if most is None else min(most, level.max_iter)
+        enough, look_again, spent, looked = level.target, _MANY_EPOCHS, 0.0, 0.0
         while True:
-            estimate = loop.epoch(shrinks=self._settings.screening == "auto")
+            estimate = loop.epoch(shrinks=screening.guesses)
             if estimate > enough:
                 loop.accelerate(_STRICTER * enough, estimate)
-            self._epochs += max(loop.share_visited, _LEAST_SHARE)
-            progress.report("solver", min(self._n_iter, most), most)
-            ended = self._epochs >= most or loop.stuck
-            if not ended and estimate > enough and not self._worth_a_look(estimate, look_again):
+            spent += max(loop.share_visited, _LEAST_SHARE)
+            level.report(spent - looked)
+            ended = spent >= most or loop.stuck
+            worth = self._worth_a_look(level, estimate, math.ceil(spent - 1e-9) >= look_again)
+            if not (ended or estimate <= enough or worth):
                 continue
-            look_again = max(look_again, 2 * self._n_iter)
-            self._measure()
-            ended |= self._gap <= self._target
-            decisions = self._decisions(ended)
-            self._history.append(self._standing(decisions))
+            look_again = max(look_again, 2 * math.ceil(spent - 1e-9))
+            yield Proposal(point=loop.point, ray=loop.ray(), steps=spent - looked)
+            looked = spent
             if ended:
-                return self._fit(decisions)
+                return
             if estimate <= enough and loop.complete:
                 enough = _STRICTER * estimate
-            loop.resume(decisions if self._settings.screening is not None else None)
+            loop.resume(level.decisions if screening.guesses or screening.region else None)
+
+    def _begun(self, level: Level) -> Loop:
+        if self._loop is None:
+            self._loop = Loop(level.problem, self.settings.seed)
+            if self._start is not None:
+                self._loop.start_at(self._start)
+        self._loop.move_to(level.problem)
+        return self._loop
+
+    def _worth_a_look(self, level: Level, estimate: float, long: bool) -> bool:
+        """Whether rows may be decided by now that were not at the last look."""
+        if level.screening.region is not None:
+            return estimate <= _WORTH_A_LOOK * min(level.gap, level.problem.reference)
+        return level.screening.guesses and long
+
+
+@register
+class Relay(Solver):
+    """Epochs as long as they are cheap, Newton's method on the Gram matrix from there.
+
+    Epochs cost little, and with many columns they are done before a Gram matrix would be; for small
+    alphas they may need a thousand. So they get the time that a Gram matrix costs. At the first
+    level where they need more, Newton's method takes over at the point where they got to, and goes
+    on along the path by itself: its matrix is there by then.
+    """
+
+    name = "relay"
+
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
+        super().__init__(problem, settings, start)
+        self._current: Solver = DualDescent(problem, settings, start)
+        # where the steps are few, half of them are Newton's
+        epochs = passes_of_a_gram(problem.design, _FACTORS)
+        self._affordable = max(min(settings.max_iter // 2, epochs), 1)
+
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        if math.isinf(problem.loss.smoothness):
+            return f"the loss {problem.loss!r} has kinks"
+        return DualDescent.refusal(problem) or Newton.refusal(problem)
+
+    @classmethod
+    def cost(cls, problem: Problem, n_levels: int) -> float:
+        # a hair less than epochs alone: it can do better
+        return 0.99 * DualDescent.cost(problem, n_levels)
 
     @property
-    def _n_iter(self) -> int:
-        return math.ceil(self._epochs - 1e-9)
+    def thorough(self) -> bool:
+        return self._current.thorough
 
-    def _worth_a_look(self, estimate: float, look_again: int) -> bool:
-        if isinstance(self._settings.screening, Region):
-            known = min(self._gap, self._reference)
-            return estimate <= _WORTH_A_LOOK * known
-        return self._settings.screening == "auto" and self._n_iter >= look_again
+    @property
+    def threaded(self) -> bool:
+        return self._current.threaded
 
-    def _measure(self) -> None:
-        """The gap on all rows, of the best point and the best dual point so far."""
-        problem = self._problem
-        dual = Dual(problem).feasible(self._loop.ray())
-        at = problem.evaluate(self._loop.point)
-        self._at = at if self._at is None or at.value < self._at.value else self._at
-        if self._dual is None or dual.value > self._dual.value:
-            self._dual = dual
-        self._gap = problem.gap(self._at, self._dual)
+    def region(self, level: Level) -> Region | None:
+        return self._current.region(level)
 
-    def _decisions(self, ended: bool) -> Decisions:
-        problem, region = self._problem, self._settings.screening
-        if isinstance(region, Region):
-            test_set = region.build(problem, self._at)
-        elif ended or not problem.fit_intercept:
-            test_set = KnownGap(self._gap).build(problem, self._at)
-        else:
-            # bounds on an intercept cost more passes than they save
-            test_set = Everything()
-        return decide(problem, test_set.row_bounds(problem.design), "always")
+    def goes_on(self, level: Level) -> bool:
+        return self._current.goes_on(level)
 
-    def _standing(self, decisions: Decisions) -> Check:
-        return Check.of(
-            decisions,
-            gap=self._gap,
-            reference=self._reference,
-            passes=self._counted.rows / self._problem.design.n_samples,
-            began=self._began,
-            n_features=self._problem.design.n_features,
-        )
-
-    def _fit(self, decisions: Decisions) -> Fit:
-        solution = Solution(
-            at=self._at,
-            dual=self._dual,
-            gap=self._gap,
-            reference=self._reference,
-            n_iter=min(self._n_iter, self._settings.max_iter),
-            converged=self._gap <= self._target,
-        )
-        return Fit(self._problem, solution, decisions, tuple(self._history))
+    def steps(self, level: Level) -> Steps:
+        if isinstance(self._current, DualDescent):
+            yield from self._current.steps(level, self._affordable)
+            if level.converged or level.exhausted:
+                return
+            self._current = Newton(level.problem, self.settings)
+        yield from self._current.steps(level)

@@ -28,12 +28,6 @@ _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
 _NEWTON_STEPS, _LARGEST_GRAM = 50, 1000
 
 
-def row_norms_sq(design: Design) -> Array:
-    """‖a_i‖² without the column of ones."""
-    without_ones = replace(design, intercept=False) if design.intercept else design
-    return without_ones.row_norms**2
-
-
 class Loop:
     """Epochs over the rows that are in the loop.
 
@@ -45,16 +39,16 @@ class Loop:
         Of all rows, by the last epoch.
     """
 
-    def __init__(self, problem: Problem, norms_sq: Array, seed: int) -> None:
+    def __init__(self, problem: Problem, seed: int) -> None:
         from safesift.arithmetic.compiled import dual
 
-        self._kernel = dual
+        self._compiled = dual
         self._form = dual_form(problem.loss, problem.y)
         self._matrix = _arrays(problem.design)
         self._row_length = mean_row_length(problem.design)
         self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))
         self._entries_visited, self._patience = 0.0, 1.0
-        self._norms_sq = norms_sq
+        self._norms_sq = norms_sq = problem.design.feature_norms_sq
         # the next random numbers; 0 is a fixed point of the sequence
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         # an intercept is as heavy as the other features together
@@ -68,10 +62,10 @@ class Loop:
         self._coef, self._shift = np.zeros(problem.design.n_features), 0.0
 
     def _new_table(self) -> Array:
-        kernel, form = self._kernel, self._form
-        table = np.zeros((self._problem.design.n_samples, kernel.COLUMNS))
-        table[:, kernel.LOW], table[:, kernel.HIGH] = form.low, form.high
-        table[:, kernel.LEAST], table[:, kernel.MOST] = form.least, form.most
+        columns, form = self._compiled, self._form
+        table = np.zeros((self._problem.design.n_samples, columns.COLUMNS))
+        table[:, columns.LOW], table[:, columns.HIGH] = form.low, form.high
+        table[:, columns.LEAST], table[:, columns.MOST] = form.least, form.most
         return table
 
     # --- where to begin ---------------------------------------------------------------------
@@ -80,17 +74,17 @@ class Loop:
         """Begin with the slopes at a point."""
         at = self._problem.evaluate(point)
         usable = np.isfinite(at.nu) & (self._problem.shares > 0)
-        self._table[:, self._kernel.NU] = np.where(usable, at.nu, 0.0)
+        self._table[:, self._compiled.NU] = np.where(usable, at.nu, 0.0)
         self._intercept = self._problem.split(point)[1]
 
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha, from the dual variables as they are."""
-        kernel = self._kernel
+        columns = self._compiled
         self._predict(problem.alpha)
         self._problem = problem
         step = problem.shares / problem.alpha
-        self._table[:, kernel.STEP] = step
-        self._table[:, kernel.Q] = step * (self._norms_sq + self._bias)
+        self._table[:, columns.STEP] = step
+        self._table[:, columns.Q] = step * (self._norms_sq + self._bias)
         self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
         self._unshrink()
@@ -111,7 +105,7 @@ class Loop:
 
     @property
     def nu(self) -> Array:
-        return self._table[:, self._kernel.NU]
+        return self._table[:, self._compiled.NU]
 
     @property
     def point(self) -> Array:
@@ -141,7 +135,7 @@ class Loop:
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
         self._entries_visited += self._n_active * self._row_length
         margin = self._worst if shrinks and self._worst > 0 else math.inf
-        self._n_active, self._intercept, self._worst, gap = self._kernel.epoch(
+        self._n_active, self._intercept, self._worst, gap = self._compiled.epoch(
             self._matrix, self._active, self._n_active, self._group, self._table,
             self._form.curvature, self._bias, self._coef, self._intercept, margin, self._random,
         )  # fmt: skip
@@ -210,14 +204,14 @@ class Loop:
             left = self._left
             known = (decisions.dropped | decisions.folded)[left]
             known &= decisions.quadratic[left] == 0
-            self._table[left[known], self._kernel.NU] = decisions.linear[left[known]]
+            self._table[left[known], self._compiled.NU] = decisions.linear[left[known]]
             self._left = left[~known]
             self.ray()
         self._unshrink()
 
 
 def _arrays(design: Design) -> tuple[Any, ...]:
-    """What the kernels know a matrix by."""
+    """What the compiled loops know a matrix by."""
     if isinstance(design, SparseDesign):
         matrix = design.matrix
         return matrix.data, matrix.indices, matrix.indptr

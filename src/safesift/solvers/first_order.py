@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,28 @@ from safesift.penalties import L2
 from safesift.problem.duality import WIDTHS
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.solvers.driver import solve
+from safesift.solvers.newton import Newton
 
 Array = NDArray[np.float64]
 
 _STAGE = "solver"
+# beyond this many columns a Newton step costs more than many passes over the data
+_FEW_COLUMNS = 1000
+# a rough solution by Newton steps: relative gap, and how many of them
+_ROUGH, _ROUGH_STEPS = 1e-5, 30
+
+
+def rough_solution(problem: Problem) -> Evaluation:
+    """A decent centre for a region, at little cost; nothing is claimed about it.
+
+    First-order steps do well on smooth problems with l2 and with many columns. Without strong
+    convexity they are slow, and a few Newton steps cost less than they save.
+    """
+    curved = math.isfinite(problem.loss.smoothness) and not isinstance(problem.penalty, L2)
+    if curved and problem.design.n_columns <= _FEW_COLUMNS:
+        return solve(problem, tol=_ROUGH, max_iter=_ROUGH_STEPS, solver=Newton.name).at
+    return short_run(problem)
 
 
 def short_run(problem: Problem, max_passes: int = 120) -> Evaluation:
@@ -33,7 +50,7 @@ def short_run(problem: Problem, max_passes: int = 120) -> Evaluation:
     advance = _lbfgs if isinstance(problem.penalty, L2) else _accelerated
     point = best.point
     for stage, width in enumerate(widths, start=1):
-        rounded = replace(problem, loss=problem.loss.smoothed(width * problem.unit))
+        rounded = problem.with_loss(problem.loss.smoothed(width * problem.unit))
         point = advance(rounded, point, passes, max_passes * stage // len(widths))
         reached = problem.evaluate(problem.feasible(point))
         if reached.value < best.value:

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from safesift.design.kernel import Element, KernelDesign
 from safesift.problem.decisions import Decisions
+from safesift.problem.duality import Ray
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.solvers.driver import Level
 from safesift.solvers.dual_form import dual_form
 from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_newton import solve_by_newton
 from safesift.solvers.kernel_pairs import Inner, improve_by_pairs, solve_by_pairs
-from safesift.solvers.records import Solution
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -82,23 +83,26 @@ class Rounds:
         element = element.plus(inside - element.beta, self.design.gram)
         return replace(start, element=element.refreshed(self.design.gram))
 
-    def slopes(self, state: State) -> Array:
-        """The slopes ν that belong to the coordinates: a dual point."""
+    def ray(self, state: State) -> Ray:
+        """The dual point that belongs to the coordinates."""
+        nu, design = self._slopes(state), self.design
+        gradient = design.rmatvec(self.problem.shares * nu)
+        return Ray(nu, gradient, np.zeros(design.n_columns))
+
+    def _slopes(self, state: State) -> Array:
         with np.errstate(divide="ignore", invalid="ignore"):
             nu = np.where(self.steps > 0, -state.element.beta / self.steps, 0.0)
         # dividing by a step must not leave the domain by a rounding
         return np.clip(nu, *self.problem.loss.dual_interval(self.problem.y))
 
-    def improved(
-        self, state: State, solution: Solution, decisions: Decisions, stalled: int = 0
-    ) -> State:
+    def improved(self, state: State, at: Evaluation, level: Level, stalled: int) -> State:
         """Solve on a working set; the same state where nothing violates anything.
 
         The working set is the larger, the more rounds in a row were of no use: with an intercept
         the coordinates of a few samples may not be able to move at all.
         """
-        problem, at, beta = self.problem, solution.at, state.element.beta
-        known = self.known(decisions)
+        problem, beta = self.problem, state.element.beta
+        known = self.known(level.decisions)
         if known is not None:
             fixed = np.where(np.isnan(known), beta, known)
             state = replace(state, element=state.element.plus(fixed - beta, self.design.gram))
@@ -106,7 +110,7 @@ class Rounds:
             at = problem.evaluate(state.point(problem))
         open_rows = (self.steps > 0) & (True if known is None else np.isnan(known))
         violation = np.where(open_rows, self.violations(at, beta), 0.0)
-        rng = np.random.default_rng([self.seed, solution.n_iter])
+        rng = np.random.default_rng([self.seed, level.n_iter])
         rows = self.working_set(beta, violation, open_rows, 2**stalled, rng)
         if not rows.size:
             return state
@@ -122,7 +126,7 @@ class Rounds:
         share = 0.0 if exact else _SHARE * 0.1**stalled
         start = Inner(beta[rows], state.intercept, math.inf)
         inner = self.inner(
-            block, start, share * float(violation.max()), share * solution.gap / problem.alpha
+            block, start, share * float(violation.max()), share * level.gap / problem.alpha
         )
         change = np.zeros_like(beta)
         change[rows] = block.feasible(inner.beta) - beta[rows]

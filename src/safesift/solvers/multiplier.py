@@ -9,7 +9,6 @@ of the constrained problem at the point, pulled inside the ball.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.tally import Tally
 from safesift.penalties import L1, L2, L1Ball
+from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
-from safesift.solvers.deciding import Found, decide_by_ball
-from safesift.solvers.newton_cg import CGTrack
+from safesift.regions import Region
+from safesift.regions.energy import GapEnergy
+from safesift.solvers.base import Proposal, Solver, Steps, register
+from safesift.solvers.driver import Level, Past, Run
+from safesift.solvers.newton_cg import NewtonCG
 from safesift.solvers.records import Fit, Settings
-from safesift.solvers.sparse_newton import SparseTrack
-from safesift.solvers.track import Level, Track, follow
+from safesift.solvers.sparse_newton import SparseNewton
 
 Array = NDArray[np.float64]
 
@@ -31,50 +34,62 @@ Array = NDArray[np.float64]
 _INNER = 1e-4
 # the multiplier changes by at most this factor while it is not enclosed
 _FACTOR = 20.0
+# what a level costs: a dozen penalised problems
+_PASSES = 500.0
 
 
-def multiplier_path(
-    levels: Sequence[Sequence[Problem]],
-    settings: Settings,
-    starts: Sequence[Array | None] | None = None,
-) -> Iterator[list[Fit]]:
-    """Solve problems with a smooth loss and a norm-ball constraint, along a path of radii.
+@register
+class Multiplier(Solver):
+    """Keeps the solver of the penalised problems, and what their norms said."""
 
-    Parameters and result are those of `sparse_newton`. A step of `Settings.max_iter` is one
-    penalised problem.
-    """
-    return follow(_MultiplierTrack, levels, settings, starts)
+    name = "multiplier"
+    looks = False
 
-
-class _MultiplierTrack(Track):
-    """Keeps the track of the penalised problems, and what their norms said."""
-
-    def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
         sparse = isinstance(problem.penalty, L1Ball)
         self._penalty = L1() if sparse else L2()
-        track = SparseTrack if sparse else CGTrack
-        inner = replace(settings, tol=_INNER * settings.tol)
-        self._inner = track(self._penalised(problem, 1.0), inner, start)
-        self._search = _Search(1.0)
+        self._kind = SparseNewton if sparse else NewtonCG
+        self._inner_settings = replace(settings, tol=_INNER * settings.tol, decided=())
+        first = self._penalised(problem, 1.0)
+        self._inner = self._kind(first, self._inner_settings, start)
+        self._past: Past | None = None
+
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        if not problem.penalty.is_constraint:
+            return f"the penalty {problem.penalty!r} is no constraint"
+        if math.isinf(problem.loss.smoothness):
+            return f"the loss {problem.loss!r} has kinks"
+        return "" if problem.design.has_rows else "it works with rows, not with a kernel"
+
+    @classmethod
+    def cost(cls, problem: Problem, n_levels: int) -> float:
+        return _PASSES
+
+    def region(self, level: Level) -> Region | None:
+        return level.screening.region or GapEnergy()
 
     def _penalised(self, problem: Problem, multiplier: float) -> Problem:
-        return problem.at_level(multiplier, self._penalty)
+        return replace(problem, penalty=self._penalty, alpha=multiplier)
 
-    def advance(self, level: Level) -> bool:
-        """A point may be worse than the last and still tell the next multiplier."""
-        level.move(level.problem.evaluate(self.propose(level)))
-        return self._search.goes_on
+    def steps(self, level: Level) -> Steps:
+        problem = level.problem
+        yield from self.arrive(level)
+        search = _Search(problem.penalty.radius)
+        search.multiplier = self._first(level)
+        while search.goes_on:
+            found = yield from self._solved(self._penalised(problem, search.multiplier))
+            search.learn(_norm(problem, found.coef))
+            # a point may be worse than the last and still tell the next multiplier
+            yield Proposal(point=problem.feasible(found.at.point))
 
-    def propose(self, level: Level) -> Array:
-        problem, radius = level.problem, level.problem.penalty.radius
-        if level.n_iter == 0:
-            self._search = _Search(radius)
-            self._search.multiplier = self._first(level)
-        found = self._inner.solve(self._penalised(problem, self._search.multiplier))
-        point = found.solution.at.point
-        self._search.learn(_norm(problem, found.coef))
-        return problem.feasible(point)
+    def _solved(self, penalised: Problem) -> Computation[Fit]:
+        """A penalised problem, from where the last one ended; its passes are shared, too."""
+        level = Level(penalised, self._inner_settings, self._past)
+        fit = yield from Run(self._inner, level, False, Tally()).solve()
+        self._past = level.over()
+        return fit
 
     def _first(self, level: Level) -> float:
         """From the gradient: at an optimum on the sphere it gives the multiplier itself."""
@@ -83,9 +98,6 @@ class _MultiplierTrack(Track):
             # at most what lets nothing in
             return float(np.abs(gradient).max(initial=0.0)) * 0.5 or 1.0
         return float(np.linalg.norm(gradient)) / level.problem.penalty.radius or 1.0
-
-    def decide(self, level: Level) -> Found:
-        return decide_by_ball(level.problem, level.at, level.gap)
 
 
 class _Trial(NamedTuple):

@@ -3,36 +3,37 @@
 Smooth losses: the quadratic model of loss and folded part at a point, with the penalty as it is, is
 minimised exactly (`solvers.quadratic`), and a line search on the objective follows
 (`solvers.steps`). As soon as it can be told how far predictions still move, steps read only the
-rows that may change their piece (`solvers.doubt`), and one pass over all rows measures the gap.
-Losses with kinks: the same on the loss rounded off over a shrinking width, until the gap of the
-problem itself is small.
+rows that may change their piece, and one pass over all rows measures the gap. Losses with kinks:
+the same on the loss rounded off over a shrinking width, until the gap of the problem itself is
+small.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift import progress
-from safesift.arithmetic.numerics import EPS
-from safesift.problem.duality import WIDTHS, DualPoint
+from safesift.problem.duality import WIDTHS
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.gram import WeightedGram
-from safesift.problem.problem import Problem
-from safesift.solvers.doubt import Doubt, EveryRow
-from safesift.solvers.lockstep import Query, Run, alone
-from safesift.solvers.records import Solution
-from safesift.solvers.steps import Steps
+from safesift.problem.passes import Computation
+from safesift.problem.problem import Evaluate, Problem
+from safesift.regions import Region
+from safesift.regions.near import NearOptimum
+from safesift.solvers.base import Proposal, Solver, Steps, register
+from safesift.solvers.costs import too_wide
+from safesift.solvers.driver import Level, solve_path
+from safesift.solvers.records import Settings
+from safesift.solvers.screening import Screening, may_leave_piece
+from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import AllRows, SomeRows
 
 Array = NDArray[np.float64]
 
-# beyond this many columns the Gram matrix costs too much
-LARGEST = 5000
 # the rounding of kinks shrinks by this factor, after at most so many steps
 _SHRINK, _MOST_STEPS = 0.2, 25
 # leaving rows out pays where at most this share of them is read
@@ -41,253 +42,179 @@ _FEW = 0.6
 _POLISH = 1e-3
 # the model of a view of few rows is minimised this much more exactly than the gap demands
 _SHARPER = 1e-4
+# rows move at most so many times as far as they moved last time, or so many times the mean
+_FURTHER, _MEAN_SHARE = 2.0, 0.25
+# a start is found on this share of the rows, at least so many per column, if that is few of them
+_SAMPLED, _PER_COLUMN, _WORTH = 16, 8, 4
+# relative gap of that start
+_ROUGH = 1e-3
+# matrices that a level takes, of losses that curve everywhere and of those with kinks
+_MATRICES, _MATRICES_WITH_KINKS = 10, 100
 
 
-@dataclass
-class Memory:
-    """What is carried from one level of a path to the next.
+@register
+class Newton(Solver):
+    """Keeps the Gram matrix."""
 
-    Attributes
-    ----------
-    at : Evaluation
-        Its solution.
-    gram : WeightedGram
-    movement : array or None
-        By how much predictions moved from the level before.
-    """
+    name = "newton"
+    thorough = True
 
-    at: Evaluation
-    gram: WeightedGram
-    movement: Array | None = None
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
+        super().__init__(problem, settings, start)
+        self._gram = WeightedGram(problem.design)
+        self._smooth = math.isfinite(problem.loss.smoothness)
 
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        return too_wide(problem)
 
-# data so large that squares overflow end in an infinite gap, not in a warning
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def newton(
-    problem: Problem,
-    *,
-    tol: float,
-    max_iter: int = 100,
-    start: Array | None = None,
-    reference: float | None = None,
-) -> Solution:
-    """Minimise a problem to a certified relative duality gap.
+    @classmethod
+    def cost(cls, problem: Problem, n_levels: int) -> float:
+        one = problem.design.n_columns / 20.0
+        if math.isinf(problem.loss.smoothness):
+            return _MATRICES_WITH_KINKS * (1.0 + one)
+        # rows that stay on a quadratic piece leave the matrix as it is; where there are pieces at
+        # all, it is their curvature that tells best what became of the rows
+        return one if problem.pieces else _MATRICES * one
 
-    Parameters
-    ----------
-    problem : Problem
-        With at most 5 000 columns; any loss, penalty, weights, folded part.
-    tol : float
-        Stop as soon as the duality gap is at most tol times `reference`.
-    max_iter : int, default=100
-        The largest number of Newton steps.
-    start : array, optional
-        A point; the best constant model by default.
-    reference : float, optional
-        By default P of the best constant model. Of a reduced problem, give that of the full one.
+    def goes_on(self, level: Level) -> bool:
+        # steps converge quadratically: one more makes the solution exact, and its rows decided
+        return self._smooth and bool(level.problem.pieces) and level.gap > _POLISH * level.target
 
-    Returns
-    -------
-    Solution
-    """
-    check_columns(problem)
-    reference = reference_value(problem) if reference is None else reference
-    run = NewtonRun(problem, reference, tol, max_iter, EveryRow())
-    return alone(run.solve(start))
+    def region(self, level: Level) -> Region | None:
+        if level.screening.region is not None:
+            # built for every step already, and once more at the end
+            return level.screening.region if level.converged or level.exhausted else None
+        return NearOptimum(self._gram if self._smooth else None)
 
-
-def check_columns(problem: Problem) -> None:
-    """Refuse problems whose Gram matrix is too large."""
-    if problem.design.n_columns > LARGEST:
-        raise ValueError(
-            f"X has {problem.design.n_features} features, and the Newton solver works with at most "
-            f"{LARGEST} columns: select or project features first."
-        )
-
-
-def reference_value(problem: Problem) -> float:
-    """P of the best constant model; where that is 0, a value of the size of the loss's unit.
-
-    0 up to rounding: relative to less than that no gap can be small.
-    """
-    value, unit = problem.constant_value, problem.unit * min(problem.unit, 1.0)
-    return value if value > 64 * EPS * unit else unit
-
-
-class NewtonRun:
-    """One run on one problem: the point, the best dual point, the gap.
-
-    Attributes
-    ----------
-    at : Evaluation
-        The best point so far.
-    dual : DualPoint
-    gap : float
-    gram : WeightedGram or None
-        Of the loss's curvature, for smooth losses.
-    memory : Memory or None
-        For the next level; after `solve`, for smooth losses.
-    """
-
-    at: Evaluation
-    dual: DualPoint | None = None
-    gap: float = math.inf
-    gram: WeightedGram | None = None
-    memory: Memory | None = None
-
-    def __init__(
-        self, problem: Problem, reference: float, tol: float, max_iter: int, doubt: Doubt
-    ) -> None:
-        self.problem, self.reference, self.max_iter = problem, reference, max_iter
-        self.target = tol * reference
-        self._doubt, self._n_iter = doubt, 0
-
-    def solve(self, start: Array | Memory | None = None) -> Run[Solution]:
-        """From a point, from the best constant model, or from the last level of a path."""
-        if math.isinf(self.problem.loss.smoothness):
-            yield from self._with_kinks(start.at.point if isinstance(start, Memory) else start)
-        else:
-            yield from self._smooth(start)
-        return Solution(
-            at=self.at,
-            dual=self.dual,
-            gap=self.gap,
-            reference=self.reference,
-            n_iter=self._n_iter,
-            converged=self.gap <= self.target,
-        )
-
-    def check(self) -> None:
-        """Called each time the gap was measured on all rows."""
-
-    @property
-    def _ended(self) -> bool:
-        return self.gap <= self.target or self._n_iter >= self.max_iter
-
-    def _first(self, start: Array | None) -> Run[Evaluation]:
-        point = self.problem.constant_point if start is None else self.problem.feasible(start)
-        return (yield Query(self.problem, point))
-
-    def _measure(self, slopes: Evaluation) -> None:
-        """The gap at the best point, with the dual point of these slopes if that is better."""
-        self.dual = self.problem.best_dual(slopes, self.dual)
-        self.gap = self.problem.gap(self.at, self.dual)
-        self.check()
+    def steps(self, level: Level) -> Steps:
+        return self._smooth_steps(level) if self._smooth else self._steps_with_kinks(level)
 
     # --- smooth losses ----------------------------------------------------------------------
 
-    def _smooth(self, start: Array | Memory | None) -> Run[None]:
-        problem, movement = self.problem, None
-        if isinstance(start, Memory) and problem.penalty.contains(problem.split(start.at.point)[0]):
-            first, gram = problem.reevaluate(start.at), start.gram
-            movement = start.movement
-        else:
-            start = start.at.point if isinstance(start, Memory) else start
-            first = yield from self._first(start)
-            gram = WeightedGram(problem.design)
-        self.at, self.gram = first, gram
-        if not isinstance(start, Memory):
-            self._measure(first)
-        steps, stuck = Steps(problem), False
-        # steps converge quadratically: one more makes the solution exact, and its rows decided
-        enough = (_POLISH if problem.pieces else 1.0) * self.target
-        while self.gap > enough and self._n_iter < self.max_iter:
-            gram.move(problem.shares * problem.loss.curvature(self.at.pred, problem.y))
-            before, gap = self.at, self.gap
-            rows = None if stuck else self._doubt.rows(problem, before, movement)
+    def _smooth_steps(self, level: Level) -> Steps:
+        problem, gram = level.problem, self._gram
+        # how far a cold start was from the solution says nothing about this level
+        past = level.past
+        movement = past.movement if past is not None and past.warm else None
+        if level.at is None and past is None and self._start is None:
+            self._start = rough_start(problem, self.settings)
+        yield from self.arrive(level, promised=math.inf)
+        steps, stuck = NewtonSteps(_curvature_scales(problem)), False
+        while True:
+            curvature = problem.loss.curvature(level.at.pred, problem.y)
+            yield from gram.moving(problem.shares * curvature)
+            before, done = level.at, steps.n_iter
+            rows = None if stuck else self._doubtful(level, movement)
             if rows is None or len(rows) > _FEW * problem.design.n_samples:
                 stuck = True  # unless that was progress
-                yield from self._step_on_all(steps, gram)
+                found = yield from step_on_all(problem, before, steps, gram)
+                promised = steps.promised
             else:
-                yield from self._steps_on(rows, steps, gram)
-            self._n_iter = steps.n_iter
-            progress.report("solver", min(self._n_iter, self.max_iter), self.max_iter)
-            # at the end of the arithmetic the value stands still; the gap may still fall
-            if self._fell(before) or self.gap < 0.9 * gap:
-                stuck, movement = False, np.abs(self.at.pred - before.pred)
+                found, promised = (yield from self._settled(level, rows, steps)), 0.0
+            gained = yield Proposal(
+                at=before if found is None else found,
+                steps=steps.n_iter - done,
+                promised=promised,
+            )
+            if gained:
+                stuck, movement = False, np.abs(level.at.pred - before.pred)
             elif stuck:
-                break
+                return
             else:
                 stuck = True  # the guess did harm: all rows next time
-        if self.dual is None:
-            self.at = yield Query(problem, self.at.point)
-            self._measure(self.at)
-        # how far a cold start was from the solution says nothing about the next level
-        moved = np.abs(self.at.pred - first.pred) if isinstance(start, Memory) else None
-        self.memory = Memory(self.at, gram, moved)
 
-    def _step_on_all(self, steps: Steps, gram: WeightedGram) -> Run[None]:
-        """One step that reads every row."""
-        before = self.at
-        found = yield from step_on_all(self.problem, before, steps, gram)
-        if found is not None:
-            self.at = found
-        # where the model still promises more than the target, the gap is larger still
-        ends = steps.promised <= 0.5 * self.target or not self._fell(before)
-        if ends or steps.n_iter % _MOST_STEPS == 0:
-            self._measure(self.at)
+    def _doubtful(self, level: Level, movement: Array | None) -> NDArray[np.intp] | None:
+        """The rows that may change their piece; None for all."""
+        screening, problem = level.screening, level.problem
+        if screening.region is not None:
+            if level.certificate is None:
+                return None
+            return np.flatnonzero(screening.undecided(level.certificate))
+        if not screening.guesses or movement is None or not problem.pieces:
+            return None
+        typical = _MEAN_SHARE * float(problem.shares @ movement)
+        return may_leave_piece(problem, level.at, _FURTHER * movement + typical)
 
-    def _fell(self, before: Evaluation) -> bool:
-        """Whether the objective is below what it was, by more than its rounding."""
-        return self.at.value < before.value - 8 * EPS * abs(before.value)
-
-    def _steps_on(self, rows: NDArray, steps: Steps, gram: WeightedGram) -> Run[None]:
+    def _settled(
+        self, level: Level, rows: NDArray[np.intp], steps: NewtonSteps
+    ) -> Computation[Evaluation]:
         """Steps that read some rows, and a pass over all of them to see what came of it."""
-        view = SomeRows(self.problem, self.at, gram, rows)
-        most = min(self.max_iter - steps.n_iter, _MOST_STEPS)
-        steps.settle(view, _SHARPER * self.target, most)
-        gram.adopt(view.gram, rows)
-        found = yield Query(self.problem, view.here.point)
-        if found.value <= self.at.value:
-            self.at = found
-        self._measure(found)
+        view = SomeRows(level.problem, level.at, self._gram, rows)
+        most = min(level.max_iter - level.n_iter, _MOST_STEPS)
+        yield from steps.settle(view, _SHARPER * level.target, most)
+        self._gram.adopt(view.gram, rows)
+        return (yield Evaluate(level.problem, view.here.point))
 
     # --- losses with kinks ------------------------------------------------------------------
 
-    def _with_kinks(self, start: Array | None) -> Run[None]:
-        self.at = yield from self._first(start)
-        self._measure(self.at)
-        for width in self._widths():
-            if self._ended:
-                return
-            rounded = replace(self.problem, loss=self.problem.loss.smoothed(width))
-            most = min(self.max_iter - self._n_iter, _MOST_STEPS)
-            found = yield from self._descend(rounded, 1e-3 * min(width, self.target), most)
-            at = yield Query(self.problem, found.point)
-            if at.value <= self.at.value:
-                self.at = at
-            self._measure(found)
-
-    def _descend(self, rounded: Problem, promise: float, most: int) -> Run[Evaluation]:
-        """Steps on a rounded problem until the model promises no more than that."""
-        steps, gram = Steps(rounded), WeightedGram(rounded.design)
-        at = yield Query(rounded, self.at.point)
-        while steps.n_iter < most and steps.promised > promise:
-            found = yield from step_on_all(rounded, at, steps, gram)
-            if found is None:
-                break
-            at = found
-            progress.report("solver", self._n_iter + steps.n_iter, self.max_iter)
-        self._n_iter += steps.n_iter
-        return at
-
-    def _widths(self) -> Iterator[float]:
-        width = WIDTHS[0] * self.problem.unit
-        while width > 1e-14 * self.problem.unit:
-            yield width
-            width *= _SHRINK
+    def _steps_with_kinks(self, level: Level) -> Steps:
+        problem = level.problem
+        yield from self.arrive(level)
+        for width in _widths(problem):
+            rounded = problem.with_loss(problem.loss.smoothed(width))
+            most = min(level.max_iter - level.n_iter, _MOST_STEPS)
+            steps = NewtonSteps(_curvature_scales(rounded))
+            promise = 1e-3 * min(width, level.target)
+            found = yield from _descend(rounded, level.at.point, steps, promise, most)
+            yield Proposal(point=found.point, steps=steps.n_iter, slopes=found)
 
 
 def step_on_all(
-    problem: Problem, at: Evaluation, steps: Steps, gram: WeightedGram
-) -> Run[Evaluation | None]:
+    problem: Problem, at: Evaluation, steps: NewtonSteps, gram: WeightedGram
+) -> Computation[Evaluation | None]:
     """One step that reads every row; None where nothing lowers the objective."""
     view = AllRows(problem, at, gram)
-    asking = steps.step(view)
-    try:
-        point = next(asking)
-        while True:
-            evaluation = yield Query(problem, point)
-            point = asking.send(view.local(evaluation))
-    except StopIteration as ended:
-        return view.here.source if ended.value else None
+    moved = yield from steps.step(view)
+    return view.here.source if moved else None
+
+
+def _descend(
+    rounded: Problem, point: Array, steps: NewtonSteps, promise: float, most: int
+) -> Computation[Evaluation]:
+    """Steps on a rounded problem until the model promises no more than that."""
+    at, gram = (yield Evaluate(rounded, point)), WeightedGram(rounded.design)
+    while steps.n_iter < most and steps.promised > promise:
+        found = yield from step_on_all(rounded, at, steps, gram)
+        if found is None:
+            break
+        at = found
+    return at
+
+
+def _widths(problem: Problem) -> Iterator[float]:
+    width = WIDTHS[0] * problem.unit
+    while width > 1e-14 * problem.unit:
+        yield width
+        width *= _SHRINK
+
+
+def rough_start(problem: Problem, settings: Settings) -> Array | None:
+    """A solution for some of the rows, drawn at random; None where there are not many.
+
+    It is a fraction of a pass away from where all rows lead, and it spares the steps, and the Gram
+    matrices of rows that are far from their piece, of a start at zero.
+    """
+    design = problem.design
+    n_rows = max(design.n_samples // _SAMPLED, _PER_COLUMN * design.n_columns)
+    carrying = np.flatnonzero(problem.weights)
+    if n_rows * _WORTH > len(carrying):
+        return None
+    rng = np.random.default_rng(settings.seed)
+    rows = np.sort(rng.choice(carrying, n_rows, replace=False))
+    risk = problem.risk.restrict(rows)
+    sample = replace(problem, risk=risk.with_divisor(float(risk.rows.weights.sum())))
+    # near enough to the whole: a gap relative to the sample's own reference
+    guesses = settings.screening != Screening.of(None)
+    roughly = Settings(_ROUGH, settings.max_iter, Screening(guesses=guesses), decided=())
+    roughly = replace(roughly, solver=Newton.name)
+    ((fit,),) = solve_path([[sample]], roughly, [sample.constant_point])
+    return fit.at.point
+
+
+def _curvature_scales(problem: Problem) -> Array:
+    """The largest curvature of the loss along each coordinate, for the damping."""
+    norms_sq = problem.design.row_norms**2
+    mean = problem.loss.smoothness * float(problem.shares @ norms_sq) / problem.design.n_columns
+    folded = 0.0 if problem.Q is None else np.diag(problem.Q)
+    return np.full(problem.design.n_columns, mean or 1.0) + folded

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
-from safesift.regions import REGIONS, Region
-from safesift.registry import resolve
+from safesift.solvers.screening import Screening
 
 Array = NDArray[np.float64]
 
@@ -29,11 +28,11 @@ class Settings:
         Stop as soon as the duality gap is at most tol times P of the best constant model.
     max_iter : int
         The largest number of steps per problem; what a step is depends on the solver.
-    screening : "auto", Region or None
-        "auto": whatever is fastest, verified on all rows; a region: rows are left out only where
-        it decides them; None: every step reads every row.
+    screening : Screening
     seed : int
         For the solvers that draw random numbers.
+    solver : str
+        The name of a solver, or "auto" for the one that is estimated to be the fastest.
     decided : tuple of int, optional
         The problems of a level for which it is to be told what became of their rows, all by
         default. A fold of a cross-validation needs no more than its solution.
@@ -41,8 +40,9 @@ class Settings:
 
     tol: float = 1e-6
     max_iter: int = 1000
-    screening: Literal["auto"] | Region | None = "auto"
+    screening: Screening = field(default_factory=Screening)
     seed: int = 0
+    solver: str = "auto"
     decided: tuple[int, ...] | None = None
 
     def decides(self, k: int) -> bool:
@@ -50,53 +50,15 @@ class Settings:
         return self.decided is None or k in self.decided
 
 
-def check_screening(screening: Any) -> Any:
-    """The string "auto", None, or a region by its name."""
-    if screening is None or screening == "auto":
-        return screening
-    return resolve("screening", screening, REGIONS, Region)
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Where a solver ended.
-
-    Attributes
-    ----------
-    at : Evaluation
-        Of the problem at the last point.
-    dual : DualPoint
-        The best dual point seen.
-    gap : float
-        Certified: P(point) − min P is at most that.
-    reference : float
-        What the tolerance is relative to: P of the best constant model, unless that is 0.
-    n_iter : int
-        Steps.
-    converged : bool
-        Whether gap ≤ tol·reference.
-    """
-
-    at: Evaluation
-    dual: DualPoint
-    gap: float
-    reference: float
-    n_iter: int
-    converged: bool
-
-    @property
-    def relative_gap(self) -> float:
-        return self.gap / self.reference
-
-
 @dataclass(frozen=True)
-class Check:
+class Look:
     """How things stood when the gap was measured on all rows.
 
     Attributes
     ----------
     passes : float
-        Over the data, so far: products with as many rows as there are.
+        Over the data, so far: products with as many rows as there are, by all problems of a level
+        together.
     seconds : float
         So far.
     gap, relative_gap : float
@@ -117,22 +79,21 @@ class Check:
     n_features: int
 
     @classmethod
-    def of(
+    def at(
         cls,
+        certificate: Certificate,
         decisions: Decisions,
         *,
-        gap: float,
-        reference: float,
         passes: float,
         began: float,
         n_features: int,
-    ) -> Check:
+    ) -> Look:
         """How things stand now; `began` is the time of `time.perf_counter` at the start."""
         return cls(
             passes=passes,
             seconds=time.perf_counter() - began,
-            gap=gap,
-            relative_gap=gap / reference,
+            gap=certificate.gap,
+            relative_gap=certificate.relative_gap,
             n_kept=int((~decisions.dropped).sum()),
             n_undecided=int(decisions.undecided.sum()),
             n_features=n_features,
@@ -145,27 +106,50 @@ class Fit:
 
     Attributes
     ----------
-    problem : Problem
-    solution : Solution
-        Of the full problem.
+    certificate : Certificate
+        Of the full problem, at the solution.
     decisions : Decisions
-        At the solution.
-    history : tuple of Check
-        The last one is of the solution.
+    history : tuple of Look
+        The last one is at the solution.
+    n_iter : int
+        Steps.
+    converged : bool
+        Whether the gap is as small as was asked for.
     """
 
-    problem: Problem
-    solution: Solution
+    certificate: Certificate
     decisions: Decisions
-    history: tuple[Check, ...]
+    history: tuple[Look, ...]
+    n_iter: int
+    converged: bool
+
+    @property
+    def problem(self) -> Problem:
+        return self.certificate.problem
+
+    @property
+    def at(self) -> Evaluation:
+        return self.certificate.at
+
+    @property
+    def dual(self) -> DualPoint:
+        return self.certificate.dual
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.gap
+
+    @property
+    def relative_gap(self) -> float:
+        return self.certificate.relative_gap
 
     @property
     def coef(self) -> Array:
-        return self.problem.split(self.solution.at.point)[0]
+        return self.problem.split(self.at.point)[0]
 
     @property
     def intercept(self) -> float:
-        return self.problem.split(self.solution.at.point)[1]
+        return self.problem.split(self.at.point)[1]
 
     @property
     def kept(self) -> NDArray[np.bool_]:

@@ -2,30 +2,33 @@
 
 Few coefficients are not zero. Steps see only the columns of a *working set* of features, and one by
 one only the rows that may change piece; all others are in a matrix of the size of that set
-(`solvers.local_model`). After every step one pass over the data measures the gap on all rows and
-all features, and tells which features and which rows were missing. Where the set is large and rows
-are sparse, its columns are gone through one by one instead (`solvers.column_model`).
+(`solvers.views`). After every step one pass over the data measures the gap on all rows and all
+features, and tells which features and which rows were missing. Where the set is large and rows are
+sparse, its columns are gone through one by one instead (`solvers.column_model`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import SparseDesign
-from safesift.problem.evaluation import Evaluation
+from safesift.penalties import L1, ElasticNet
+from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
+from safesift.problem.working_gram import WorkingGram
 from safesift.regions import Region
+from safesift.regions.energy import GapEnergy
+from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.column_model import Accuracy, ColumnModel
-from safesift.solvers.deciding import Found, decide_by_gap
-from safesift.solvers.local_model import local_model
-from safesift.solvers.newton import LARGEST
-from safesift.solvers.records import Fit, Settings
-from safesift.solvers.track import Level, Track, decided_by, follow
-from safesift.solvers.working_gram import WorkingGram
+from safesift.solvers.costs import LARGEST
+from safesift.solvers.driver import Level
+from safesift.solvers.records import Settings
+from safesift.solvers.screening import near_kinks
+from safesift.solvers.steps import NewtonSteps
+from safesift.solvers.views import SomeRows
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,45 +46,24 @@ _LAST_STEP = 0.2
 # far from the end, curvature that is off by this share serves, or slopes that are
 _ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
-_INNER, _SLOPES = 1e-4, 0.1
+_INNER, _SLOPES, _MOST_STEPS = 1e-4, 0.1, 50
+# what a level costs at least
+_PASSES = 10.0
 
 
-def sparse_newton(
-    levels: Sequence[Sequence[Problem]],
-    settings: Settings,
-    starts: Sequence[Array | None] | None = None,
-) -> Iterator[list[Fit]]:
-    """Solve problems with an l1 or elastic-net penalty and a smooth loss along a path.
-
-    Parameters
-    ----------
-    levels : sequence of sequences of Problem
-        `levels[i][k]` is problem k at the i-th alpha; problem k has the same design, y, loss and
-        weights at every level.
-    settings : Settings
-    starts : sequence of arrays, optional
-        A point for each problem of the first level.
-
-    Yields
-    ------
-    list of Fit
-        Of one level after another, a fit for each problem.
-    """
-    return follow(SparseTrack, levels, settings, starts)
-
-
-class SparseTrack(Track):
+@register
+class SparseNewton(Solver):
     """Keeps a Gram matrix of the working set, and how far the rows moved."""
 
-    def __init__(self, problem: Problem, settings: Settings, start: Array | None) -> None:
+    name = "sparse_newton"
+    looks = False
+
+    def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
         self._gram = WorkingGram(problem.design)
-        self._columns_sq = problem.design.columns_sq(problem.shares)
         self._moved = np.zeros(problem.design.n_samples)
         self._inside = np.zeros(problem.design.n_features, dtype=bool)
         self._columns: ColumnModel | None = None
-        self._by_columns = False
-        self._in_vain: Level | None = None
         pulls = any(
             ((piece.quadratic == 0) & (piece.linear != 0)).any() for piece in problem.pieces
         )
@@ -89,22 +71,45 @@ class SparseTrack(Track):
             isinstance(problem.design, SparseDesign) and problem.folded is None and not pulls
         )
 
-    def advance(self, level: Level) -> bool:
-        if super().advance(level):
-            return True
-        if level.ended or not self._by_columns or self._inside.sum() > LARGEST:
-            return False
-        # rows that change piece may send such steps to and fro: others know of them
-        self._in_vain = level
-        return super().advance(level)
+    @classmethod
+    def refusal(cls, problem: Problem) -> str:
+        penalty = problem.penalty
+        if not isinstance(penalty, L1 | ElasticNet) or not penalty.sparse_threshold(1.0) > 0:
+            return f"the penalty {penalty!r} leaves no coefficient at zero"
+        if math.isinf(problem.loss.smoothness):
+            return f"the loss {problem.loss!r} has kinks"
+        return "" if problem.design.has_rows else "it works with rows, not with a kernel"
 
-    def propose(self, level: Level) -> Array:
-        self._inside = self._working_set(level)
-        many = int(self._inside.sum()) > _MANY
-        self._by_columns = many and self._may_go_by_columns and self._in_vain is not level
-        if self._by_columns:
-            return self._step_by_columns(level)
-        return self._step_by_gram(level)
+    @classmethod
+    def cost(cls, problem: Problem, n_levels: int) -> float:
+        # never more than a matrix of all columns would be
+        return min(_PASSES, 0.5 * problem.design.n_columns / 20.0)
+
+    def region(self, level: Level) -> Region | None:
+        return level.screening.region or GapEnergy(self._gram)
+
+    def steps(self, level: Level) -> Steps:
+        if level.past is not None:
+            self._moved = level.past.movement
+        yield from self.arrive(level)
+        is_first, in_vain = True, False
+        while True:
+            self._inside = self._working_set(level, is_first)
+            by_columns = self._may_go_by_columns and int(self._inside.sum()) > _MANY
+            if by_columns and not in_vain:
+                point = self._step_by_columns(level)
+            else:
+                point = yield from self._step_by_gram(level, is_first)
+            before = level.at
+            gained = yield Proposal(point=point, searches=True)
+            if level.at is not before:
+                self._moved, is_first = np.abs(level.at.pred - before.pred), False
+            if gained:
+                continue
+            # rows that change piece may send steps by columns to and fro: others know of them
+            if in_vain or not by_columns or self._inside.sum() > LARGEST:
+                return
+            in_vain = True
 
     def _step_by_columns(self, level: Level) -> Array:
         problem, at = level.problem, level.at
@@ -113,48 +118,55 @@ class SparseTrack(Track):
         # slopes that exceed alpha by a share cost about that share of the objective
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         enough = _SLOPES * threshold * level.target / max(at.value, level.target)
-        accuracy = Accuracy(enough, _rough(level))
-        return self._columns.minimiser(problem, at, self._inside, accuracy)
+        return self._columns.minimiser(problem, at, self._inside, Accuracy(enough, _rough(level)))
 
-    def _step_by_gram(self, level: Level) -> Array:
-        at, exact = level.at, self._exact_rows(level)
-        model = local_model(level.problem, at, self._gram, self._inside, exact, _rough(level))
+    def _step_by_gram(self, level: Level, is_first: bool) -> Computation[Array]:
+        """The minimiser of the model in the working set, with some rows as they are.
+
+        The Gram matrix is moved to the features and to the curvature at the point, except for rows
+        whose curvature is off by a small share: steps then converge linearly, fast.
+        """
+        problem, at, gram = level.problem, level.at, self._gram
+        rows = self._exact_rows(level, is_first)
+        weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
+        close = np.abs(weights - gram.weights) <= _rough(level) * weights
+        weights = np.where(close, gram.weights, weights)
+        yield from gram.selecting(self._inside)
+        yield from gram.moving(weights)
+        view = SomeRows(problem, at, gram, rows)
+        scale = float(np.trace(gram.matrix)) / max(len(gram.matrix), 1) or 1.0
+        steps = NewtonSteps(np.full(len(gram.matrix), scale))
+        yield from steps.settle(view, _INNER * level.target, _MOST_STEPS)
+        gram.adopt(view.gram, rows)
         point = at.point.copy()
-        point[self._gram.columns] = model.minimiser(_INNER * level.target)
+        point[gram.columns] = view.here.point
         return point
 
-    def moved(self, before: Evaluation, at: Evaluation) -> None:
-        self._moved = np.abs(at.pred - before.pred)
-
-    def decide(self, level: Level) -> Found:
-        return decide_by_gap(level.problem, level.at, level.gap, self._gram, self._columns_sq)
-
-    def _working_set(self, level: Level) -> Mask:
+    def _working_set(self, level: Level, is_first: bool) -> Mask:
         """The features that are not zero or may not stay it."""
         problem, p = level.problem, level.problem.design.n_features
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         slopes = np.abs(problem.smooth_gradient(level.at)[:p])
         nonzero = level.at.point[:p] != 0
         most = max(_FEW, int(nonzero.sum()))
-        if level.n_iter == 0:
+        if is_first:
             return nonzero | _steepest(slopes, ~nonzero, _NEAR * threshold, most)
         inside = nonzero | (self._inside & (slopes >= _FAR * threshold))
         return inside | _steepest(slopes, ~inside, threshold, most)
 
-    def _exact_rows(self, level: Level) -> Mask:
-        """The rows that a Taylor expansion does not serve: those that may change piece."""
-        problem, screening = level.problem, self.settings.screening
-        if screening is None:
-            return np.zeros(problem.design.n_samples, dtype=bool)
-        if isinstance(screening, Region):
-            return decided_by(screening, problem, level.at).decisions.undecided
-        reach = self._moved if level.n_iter == 0 else _LAST_STEP * self._moved
-        return (_distance_to_kinks(problem, level.at) < reach) & (problem.shares > 0)
+    def _exact_rows(self, level: Level, is_first: bool) -> NDArray[np.intp]:
+        """The rows that an expansion does not serve: those that may change piece."""
+        screening, problem = level.screening, level.problem
+        if screening.region is not None:
+            return np.flatnonzero(screening.undecided(level.certificate))
+        if not screening.guesses or not problem.pieces:
+            return np.empty(0, dtype=np.intp)
+        return near_kinks(problem, level.at, (1.0 if is_first else _LAST_STEP) * self._moved)
 
 
 def _rough(level: Level) -> float:
     """How rough a step may be: the closer to the end, the more exact it is."""
-    return _ROUGH * math.sqrt(min(level.gap / level.reference, 1.0))
+    return _ROUGH * math.sqrt(min(level.gap / level.problem.reference, 1.0))
 
 
 def _steepest(slopes: Array, outside: Mask, threshold: float, most: int) -> Mask:
@@ -169,12 +181,3 @@ def _steepest(slopes: Array, outside: Mask, threshold: float, most: int) -> Mask
     steepest = np.zeros(len(slopes), dtype=bool)
     steepest[found] = True
     return steepest
-
-
-def _distance_to_kinks(problem: Problem, at: Evaluation) -> Array:
-    """How far the predictions are from the next end of a piece of their loss."""
-    distance = np.full(problem.design.n_samples, math.inf)
-    for piece in problem.pieces:
-        for end in (piece.lower, piece.upper):
-            np.fmin(distance, np.abs(at.pred - end), out=distance)
-    return distance

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
-from safesift.problem.problem import Problem
+from safesift.problem.passes import Computation
 from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import Model, minimise
-from safesift.solvers.views import Local, SomeRows, View
+from safesift.solvers.views import View
 
 Array = NDArray[np.float64]
 
@@ -24,8 +23,13 @@ _POOR = 0.01
 _OVERFLOW = 1e150
 
 
-class Steps:
+class NewtonSteps:
     """Newton steps on a problem with a smooth loss, through any of its views.
+
+    Parameters
+    ----------
+    scales : array of shape (n_columns,)
+        The curvature of the loss along each coordinate, to which damping is relative.
 
     Attributes
     ----------
@@ -38,25 +42,23 @@ class Steps:
         piecewise quadratic, it ended at the minimiser of the view.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, scales: Array) -> None:
         self.n_iter, self.promised, self.exact = 0, math.inf, False
-        self._damping = _LEAST_DAMPING
-        self._scales = _curvature_scales(problem)
-        d = problem.design.n_columns
-        self._work = np.empty((d, d))
+        self._damping, self._scales = _LEAST_DAMPING, scales
+        self._work = np.empty((len(scales), len(scales)))
 
-    def step(self, view: View) -> Generator[Array, Local, bool]:
-        """One step: asks for points, moves the view; False where nothing lowers the objective."""
+    def step(self, view: View) -> Computation[bool]:
+        """One step, which moves the view; False where nothing lowers the objective."""
         problem, here = view.problem, view.here
-        H = view.curvature()
+        H = yield from view.curvature()
         while self._damping <= _MOST_DAMPING:
             damped = self._damped(H)
-            model = Model(damped, here.gradient - damped @ here.point, problem.design.n_features)
+            model = Model(damped, here.gradient - damped @ here.point, view.n_penalised)
             # no entry of a positive semidefinite matrix is larger than those of its diagonal
             if not (np.diag(damped) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
                 return False
             found = minimise(problem.penalty, model, problem.alpha, here.point)
-            if (yield from self._search(view, problem.feasible(found))):
+            if (yield from self._search(view, view.feasible(found))):
                 self.n_iter += 1
                 return True
             self._damping *= 1e3
@@ -69,7 +71,7 @@ class Steps:
         self._work[np.diag_indices_from(H)] += self._damping * self._scales
         return self._work
 
-    def _search(self, view: View, found: Array) -> Generator[Array, Local, bool]:
+    def _search(self, view: View, found: Array) -> Computation[bool]:
         """Take the full step if it does what the model promises, else the best share of it."""
         here = view.here
         promised = (
@@ -79,11 +81,11 @@ class Steps:
         )
         if not promised > 0:
             return False
-        reached = yield found
+        reached = yield from view.evaluate(found)
         full = reached.value <= here.value - 0.1 * promised + 8 * EPS * abs(here.value)
         if not full:
             share = best_share(view.along(reached))
-            reached = yield here.point + share * (found - here.point)
+            reached = yield from view.evaluate(here.point + share * (found - here.point))
             if not reached.value < here.value:
                 return False
         trusted = self._damping <= _TRUSTED_DAMPING
@@ -95,23 +97,9 @@ class Steps:
         view.here = reached
         return True
 
-    def settle(self, view: SomeRows, promise: float, most: int) -> None:
-        """Steps through a view of some rows until the model promises no more than that."""
+    def settle(self, view: View, promise: float, most: int) -> Computation[None]:
+        """Steps until the model promises no more than that, so many at most."""
         last = self.n_iter + most
         while self.n_iter < last:
-            asking = self.step(view)
-            try:
-                point = next(asking)
-                while True:
-                    point = asking.send(view.evaluate(point))
-            except StopIteration as ended:
-                if not ended.value or self.exact or self.promised <= promise:
-                    return
-
-
-def _curvature_scales(problem: Problem) -> Array:
-    """The largest curvature of the loss along each coordinate, for the damping."""
-    norms_sq = problem.design.row_norms**2
-    mean = problem.loss.smoothness * float(problem.shares @ norms_sq) / problem.design.n_columns
-    folded = 0.0 if problem.Q is None else np.diag(problem.Q)
-    return np.full(problem.design.n_columns, mean or 1.0) + folded
+            if not (yield from self.step(view)) or self.exact or self.promised <= promise:
+                return

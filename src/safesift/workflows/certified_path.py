@@ -18,11 +18,11 @@ Facts = Mapping[str, Callable[[Fit], Any]]
 
 _FACTS: Facts = {
     "intercepts": lambda fit: fit.intercept,
-    "dual_gaps": lambda fit: fit.solution.gap,
-    "relative_gaps": lambda fit: fit.solution.relative_gap,
+    "dual_gaps": lambda fit: fit.gap,
+    "relative_gaps": lambda fit: fit.relative_gap,
     "n_kept": lambda fit: fit.history[-1].n_kept,
     "n_undecided": lambda fit: fit.history[-1].n_undecided,
-    "n_iter": lambda fit: fit.solution.n_iter,
+    "n_iter": lambda fit: fit.n_iter,
     "passes": lambda fit: fit.history[-1].passes,
     "seconds": lambda fit: fit.history[-1].seconds,
 }

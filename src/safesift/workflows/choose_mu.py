@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,14 +15,15 @@ from safesift.losses import Loss
 from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
 from safesift.penalties import Penalty
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import decide
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Auto
 from safesift.regions.intercept import UnboundedInterceptError
 from safesift.registry import provided
-from safesift.solvers.choice import solve
+from safesift.solvers import solve
 from safesift.workflows.objective_bounds import ObjectiveBounds, bounds_at
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def mu_max(
     3.0
     """
     loss, omega = resolve_loss(loss), resolve_omega(omega)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss=loss, penalty="l2", alpha=1.0, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
     ).problem  # fmt: skip
@@ -81,7 +82,7 @@ def mu_max(
 
 def _mu_max(problem: Problem, omega: Omega) -> float:
     def misses(mu: float) -> bool:
-        return _constant_misses(replace(problem, loss=infimum_convolution(problem.loss, omega, mu)))
+        return _constant_misses(problem.with_loss(infimum_convolution(problem.loss, omega, mu)))
 
     if not misses(0.0):
         return 0.0
@@ -220,19 +221,19 @@ def mu_for_fraction(
     if not (isinstance(fraction, int | float) and 0.0 <= fraction <= 1.0):
         raise ValueError(f"fraction must be a number from 0 to 1, got {fraction!r}.")
     loss, omega = resolve_loss(loss), resolve_omega(omega)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
     ).problem  # fmt: skip
     search = _Search(problem, omega)
     best = search.run(float(fraction), tol)
-    chosen = replace(problem, loss=infimum_convolution(loss, omega, best.mu))
-    at = solve(chosen)
+    chosen = problem.with_loss(infimum_convolution(loss, omega, best.mu))
+    found = solve(chosen).certificate
     return MuChoice(
         best=best,
         loss=chosen.loss,
-        original_score=_score(problem, solve(problem)),
-        objective=bounds_at(chosen, loss, omega, best.mu, at) if omega.is_norm else None,
+        original_score=_score(problem, solve(problem).at),
+        objective=bounds_at(found, loss, omega, best.mu) if omega.is_norm else None,
         trials=tuple(sorted(search.trials, key=lambda trial: trial.mu)),
     )
 
@@ -261,14 +262,14 @@ class _Search:
 
     def _try(self, mu: float) -> Trial:
         loss = infimum_convolution(self._problem.loss, self._omega, mu)
-        problem = replace(self._problem, loss=loss)
-        at = solve(problem)
+        problem = self._problem.with_loss(loss)
+        found = solve(problem).certificate
         counted = problem.weights > 0
         trial = Trial(
             mu=mu,
-            fraction=float(_on_flat_piece(problem, at)[counted].mean()),
-            certified=float(_proved(problem, at)[counted].mean()),
-            score=_score(problem, at),
+            fraction=float(_on_flat_piece(problem, found.at)[counted].mean()),
+            certified=float(_proved(found)[counted].mean()),
+            score=_score(problem, found.at),
         )
         self.trials.append(trial)
         return trial
@@ -281,11 +282,12 @@ def _on_flat_piece(problem: Problem, at: Evaluation) -> NDArray[np.bool_]:
     return (flat[0] < at.pred) & (at.pred < flat[1])
 
 
-def _proved(problem: Problem, at: Evaluation) -> NDArray[np.bool_]:
+def _proved(certificate: Certificate) -> NDArray[np.bool_]:
+    problem = certificate.problem
     try:
-        bounds = Auto().build(problem, at).bounds(problem.design)
+        bounds = Auto().build(certificate).bounds(problem.design)
     except UnboundedInterceptError:
-        return np.zeros(len(at.pred), dtype=bool)
+        return np.zeros(problem.design.n_samples, dtype=bool)
     return decide(problem, bounds, fold="never").dropped
 
 

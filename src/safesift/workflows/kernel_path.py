@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
 from safesift.design.kernel_choice import KernelChoice
-from safesift.grids import along, check_levels
+from safesift.grids import check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
-from safesift.problem.inputs import make_problem, on_kernel
-from safesift.solvers.kernel_path import check_kernel_screening, kernel_path
-from safesift.solvers.records import Settings
+from safesift.problem.inputs import make_problems, on_kernel
+from safesift.solvers import Screening, Settings, solve_path
+from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from safesift.workflows.certified_path import CertifiedPath, Facts, stacked, warn_of_misses
 
 Array = NDArray[np.float64]
 
 _KERNEL_FACTS: Facts = {
     "dual_coefs": lambda fit: fit.coef,
-    "values": lambda fit: fit.solution.at.value,
+    "values": lambda fit: fit.at.value,
     "kept": lambda fit: fit.kept,
 }
 
@@ -129,11 +129,11 @@ def safe_kernel_path(
     settings = Settings(
         tol=check_positive("tol", tol),
         max_iter=check_count("max_iter", max_iter),
-        screening=check_kernel_screening(screening),
+        screening=Screening.of(screening, KERNEL_REGIONS),
         seed=int(random_state),
     )
     cache_size = check_positive("cache_size", cache_size)
-    inputs = make_problem(
+    inputs = make_problems(
         X, y, loss=loss, penalty="l2", alpha=1.0, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
     )  # fmt: skip
@@ -143,7 +143,7 @@ def safe_kernel_path(
     rows = linear.design.data
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
-    fits = kernel_path([[at] for at in along(problem, levels)], settings)
+    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
     columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS)
     path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
     warn_of_misses(path, settings, "safe_kernel_path")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,11 @@ from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
 from safesift.parameters import require_non_negative
 from safesift.penalties import Penalty
+from safesift.problem.certificate import Certificate
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import check_point, make_problem
+from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
-from safesift.solvers.choice import solve
+from safesift.solvers import solve
 
 Array = NDArray[np.float64]
 
@@ -116,30 +117,28 @@ def objective_bounds(
     """
     loss, omega = resolve_loss(loss), _norm(omega)
     safe = infimum_convolution(loss, omega, mu)
-    problem = make_problem(
+    problem = make_problems(
         X, y, loss=safe, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
     ).problem  # fmt: skip
     if coef is None:
-        at = solve(problem, tol=1e-8)
+        certificate = solve(problem, tol=1e-8).certificate
     else:
-        at = problem.evaluate(problem.feasible(check_point(problem, coef, intercept)))
-    return bounds_at(problem, loss, omega, mu, at)
+        point = problem.feasible(check_point(problem, coef, intercept))
+        certificate = problem.certify(problem.evaluate(point))
+    return bounds_at(certificate, loss, omega, mu)
 
 
-def bounds_at(
-    problem: Problem, loss: Loss, omega: Omega, mu: float, at: Evaluation
-) -> ObjectiveBounds:
-    """The bounds from an evaluation of the regularised problem; `loss` is the original one."""
-    dual = problem.best_dual(at)
-    gap = problem.gap(at, dual)
-    original = replace(problem, loss=loss)
-    there = original.evaluate(at.point)
+def bounds_at(certificate: Certificate, loss: Loss, omega: Omega, mu: float) -> ObjectiveBounds:
+    """The bounds from a certificate of the regularised problem; `loss` is the original one."""
+    problem, dual = certificate.problem, certificate.dual
+    original = problem.with_loss(loss)
+    there = original.evaluate(certificate.at.point)
     highest = there.value + original.rounding(there).value
     shift = total(problem.shares, omega.value(there.nu, mu))
     shift += mu * float(omega.value(1.0, 1.0)) * _slope_error(original, there)
-    delta = shift * (1.0 + problem.design.sum_error + 16 * EPS) + gap
-    regularised = (dual.value, at.value + problem.rounding(at).value)
+    delta = shift * (1.0 + problem.design.sum_error + 16 * EPS) + certificate.gap
+    regularised = (dual.value, certificate.value)
     return ObjectiveBounds((dual.value, highest), regularised, delta)
 
 

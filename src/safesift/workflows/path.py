@@ -9,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
-from safesift.grids import along, alpha_grid, check_levels
+from safesift.grids import alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem.inputs import check_penalty, make_problem
+from safesift.problem.inputs import check_penalty, make_problems
 from safesift.regions import Region
 from safesift.registry import provided
-from safesift.solvers.path import solve_path
-from safesift.solvers.records import Settings, check_screening
+from safesift.solvers import Screening, Settings, choose, solve_path
 from safesift.workflows.certified_path import CertifiedPath, stacked, warn_of_misses
 
 if TYPE_CHECKING:
@@ -80,6 +79,7 @@ def safe_path(
     tol: float = 1e-6,
     max_iter: int = 1000,
     screening: Literal["auto"] | str | Region | None = "auto",
+    solver: str = "auto",
     random_state: int = 0,
 ) -> PathResult:
     """Solve a regularised empirical risk for many alphas, each certified on all samples.
@@ -116,6 +116,9 @@ def safe_path(
     screening : "auto", str, Region or None, default="auto"
         "auto": whatever is fastest, verified on all samples. A region or its name: samples are
         left out only where it decides them. None: every step reads every sample.
+    solver : str, default="auto"
+        A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
+        fastest. One that does not suit the problem is refused with the reason.
     random_state : int, default=0
         For the sample of rows that a start is found on, and solvers that visit rows in random
         order.
@@ -138,20 +141,21 @@ def safe_path(
     settings = Settings(
         tol=check_positive("tol", tol),
         max_iter=check_count("max_iter", max_iter),
-        screening=check_screening(screening),
+        screening=Screening.of(screening),
         seed=int(random_state),
+        solver=solver,
     )
-    inputs = make_problem(
+    inputs = make_problems(
         X, y, loss=loss, penalty=check_penalty(penalty, l1_ratio), alpha=1.0,
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
     given = None if alphas is None else check_levels(alphas, problem)
-    if isinstance(settings.screening, Region):
-        settings.screening.validate(problem)
+    settings.screening.validate(problem)
+    choose(problem, n_alphas if given is None else len(given), solver)
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
-    fits = solve_path([[at] for at in along(problem, levels)], settings)
+    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
     columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef})
     path = PathResult(alphas=levels, classes=inputs.classes, **columns)
     warn_of_misses(path, settings, "safe_path")

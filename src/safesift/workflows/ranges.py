@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,12 @@ from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Fold, check_fold, decide
-from safesift.problem.inputs import check_point, make_problem
+from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Curvature
 from safesift.regions.base import Intersection
 from safesift.regions.center import Center
-from safesift.solvers.choice import rough_solution
+from safesift.solvers import rough_solution
 from safesift.workflows.screening import Screened, ScreeningResult
 
 Array = NDArray[np.float64]
@@ -52,9 +52,9 @@ class RangeResult(Screened):
                 f"alpha={alpha!r} is outside the interval [{low!r}, {high!r}] that was certified: "
                 "screen a wider range."
             )
-        problem = replace(self.problem, alpha=float(alpha))
-        at = problem.evaluate(self.at.point)
-        return ScreeningResult(problem, at, self.region, self.bounds, self.decisions, self.classes)
+        problem = self.problem.at_level(alpha)
+        certificate = problem.certify(problem.evaluate(self.at.point))
+        return ScreeningResult(certificate, self.region, self.bounds, self.decisions, self.classes)
 
 
 def screen_range(
@@ -111,20 +111,21 @@ def screen_range(
     region = Curvature() if region is None else region
     if not isinstance(region, Curvature):
         raise TypeError(f"region must be a Curvature region, got {type(region).__name__}.")
-    inputs = make_problem(
+    inputs = make_problems(
         X, y, loss=loss, penalty=penalty, alpha=math.sqrt(low) * math.sqrt(high),
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
     points = [] if coef is None else _check_points(problem, coef, intercept)
     check_finite(problem.design)
-    centers = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
-    sets = [region.build_for(Center(problem, at, (low, high))) for at in centers]
+    found = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
+    certificates = [problem.certify(at) for at in found]
+    sets = [region.build_for(Center(certificate, (low, high))) for certificate in certificates]
     test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
     bounds = test_set.bounds(problem.design)
     decisions = decide(problem, bounds, fold)
     return RangeResult(
-        problem, centers[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)
+        certificates[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)
     )
 
 

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, Decisions, Fold, check_fold, decide
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import check_point, make_problem
+from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS, Region, TestSet
 from safesift.regions.center import Center
 from safesift.regions.features import zero_features
 from safesift.registry import provided, resolve
-from safesift.solvers.choice import rough_solution
+from safesift.solvers import rough_solution
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -51,12 +52,19 @@ class Check:
 class Screened:
     """A region, its bounds on the decision values at every optimum, and the decisions."""
 
-    problem: Problem
-    at: Evaluation
+    certificate: Certificate
     region: TestSet
     bounds: Bounds
     decisions: Decisions
     classes: NDArray | None = None
+
+    @property
+    def problem(self) -> Problem:
+        return self.certificate.problem
+
+    @property
+    def at(self) -> Evaluation:
+        return self.certificate.at
 
     @property
     def lower(self) -> Array:
@@ -111,16 +119,15 @@ class ScreeningResult(Screened):
     decisions : Decisions
     """
 
-    @cached_property
+    @property
     def gap(self) -> float:
         """Duality gap at the centre, on all rows."""
-        return self.problem.gap(self.at)
+        return self.certificate.gap
 
     @cached_property
     def zero_coef(self) -> Mask:
         """Features certified to be zero at every optimum (under a penalty with an l1 part)."""
-        center = Center(self.problem, self.at, (self.problem.alpha,))
-        zero = zero_features(center, 2.0 * self.gap)
+        zero = zero_features(Center.of(self.certificate), 2.0 * self.gap)
         if not self.certified:
             return zero
         return zero | self.region.zero_features(self.problem.design.n_features)
@@ -163,14 +170,11 @@ class ScreeningResult(Screened):
         decisions = self.decisions
         on_piece = (at.pred - margin > decisions.lower) & (at.pred + margin < decisions.upper)
         violations = ~on_piece & ~decisions.undecided
-        return Check(violations, self.problem.gap(at))
+        return Check(violations, self.problem.certify(at).gap)
 
     def repaired(self, check: Check) -> ScreeningResult:
         """The same result with the violating samples brought back."""
-        return ScreeningResult(
-            self.problem, self.at, self.region, self.bounds,
-            self.decisions.without(check.violations), self.classes,
-        )  # fmt: skip
+        return replace(self, decisions=self.decisions.without(check.violations))
 
     def summary(self) -> str:
         """What was kept and why, as a small table."""
@@ -251,7 +255,7 @@ def screen(
     """
     check_fold(fold)
     region = resolve("region", region, REGIONS, Region)
-    inputs = make_problem(
+    inputs = make_problems(
         X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
     )  # fmt: skip
@@ -260,13 +264,8 @@ def screen(
     point = None if coef is None else problem.feasible(check_point(problem, coef, intercept))
     check_finite(problem.design)
     at = rough_solution(problem) if point is None else problem.evaluate(point)
-    test_set = region.build(problem, at)
+    certificate = problem.certify(at)
+    test_set = region.build(certificate)
     bounds = test_set.bounds(problem.design)
-    return ScreeningResult(
-        problem=problem,
-        at=at,
-        region=test_set,
-        bounds=bounds,
-        decisions=decide(problem, bounds, fold),
-        classes=inputs.classes,
-    )
+    decisions = decide(problem, bounds, fold)
+    return ScreeningResult(certificate, test_set, bounds, decisions, inputs.classes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.regions import Ellipsoid, EllipsoidalSet, GapBall
 from safesift_paper.experiments.drawing import BLUE, GREY, INK, ORANGE, axes_in_a_row
 from safesift_paper.experiments.samples import Samples
@@ -31,7 +31,7 @@ class EllipsoidStep(Protocol):
         rng = np.random.default_rng(3)
         X = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.0], [0.9, 0.35]])
         y = np.where(X @ [1.0, -0.4] + 0.7 * rng.normal(size=300) > 0, 1, -1)
-        problem = make_problem(X, y, loss="squared_hinge", penalty="l2", alpha=0.02).problem
+        problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=0.02).problem
         at = problem.evaluate(np.array([1.4, -0.5]))
         steps = [
             Ellipsoid(n_steps=n, start=GapBall(), depth="central").build(problem, at)

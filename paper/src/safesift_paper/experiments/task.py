@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from safesift.grids import along, alpha_max
 from safesift.losses import LOSSES, Loss
-from safesift.problem.inputs import make_problem
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Region, RegionError
 from safesift.registry import resolve
@@ -52,7 +52,7 @@ class Task:
 
     @cached_property
     def problem(self) -> Problem:
-        return make_problem(
+        return make_problems(
             self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha
         ).problem
 

@@ -182,7 +182,7 @@ class Search:
     def _gap(self, seen: _Seen) -> float:
         """On all rows: in the last pass those that are not held have no loss at the point."""
         if seen.proves:
-            return seen.working.fit.solution.gap
+            return seen.working.fit.gap
         return seen.working.gap_on(seen.held, seen.n_rows, same_pool=seen.changed is None)
 
     def _warn(self, seen: _Seen, gap: float) -> None:
@@ -205,10 +205,10 @@ class Search:
                 f"({seen.n_new} rows came into doubt in the last one, the duality gap on all rows "
                 f"is {gap:.2g}): all rows in doubt are kept; increase max_passes."
             )
-        elif fit.solution.relative_gap > tol:
+        elif fit.relative_gap > tol:
             _say(
                 f"mine_hard did not converge: the relative duality gap is "
-                f"{fit.solution.relative_gap:.2g}, above tol={tol:g}; increase max_iter of the "
+                f"{fit.relative_gap:.2g}, above tol={tol:g}; increase max_iter of the "
                 "model, or accept a larger tol."
             )
 
@@ -233,7 +233,7 @@ def _fitted(seen: _Seen, gap: float) -> SafeClassifier:
         coef_=point[None, :p],
         intercept_=point[p:] if model.fit_intercept else np.zeros(1),
         dual_gap_=gap,
-        n_iter_=0 if fit is None else fit.solution.n_iter,
+        n_iter_=0 if fit is None else fit.n_iter,
         kept_=kept,
         kept_per_class_=kept[:, None],
         undecided_=fit.undecided[:n] if seen.proves else everything,

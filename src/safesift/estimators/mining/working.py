@@ -20,21 +20,19 @@ from safesift.problem.decisions import Bounds, decide
 from safesift.problem.duality import DualPoint
 from safesift.problem.gram import WeightedGram
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk, Targets, WeightedRows
 from safesift.regions import Region
+from safesift.regions.ball import Balls
 from safesift.regions.base import Everything, Intersection, TestSet
 from safesift.regions.ellipsoidal import EllipsoidalSet
-from safesift.regions.near import NearOptimum, near_optimum
+from safesift.regions.near import NearBall, NearOptimum
 from safesift.regions.shape import Shape
-from safesift.solvers.certify import thorough_region, worth_more
-from safesift.solvers.choice import best_solver
-from safesift.solvers.gap_region import KnownGap
-from safesift.solvers.newton import LARGEST
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers import Fit, Settings, choose, solve_path
+from safesift.solvers.costs import LARGEST
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# one solution follows another, as on a path of so many levels
 _LEVELS = 8
 
 
@@ -119,10 +117,8 @@ class Task:
         return self._problem(design, np.full(design.n_samples, self.sign), weights, 1.0)
 
     def _problem(self, design: Design, y: Array, weights: Array, divisor: float) -> Problem:
-        return Problem(
-            design=design, y=y, loss=self.loss, penalty=self.penalty,
-            alpha=float(self.model.alpha), weights=weights, divisor=divisor,
-        )  # fmt: skip
+        risk = Risk(WeightedRows(design, weights, divisor), Targets(self.loss, y))
+        return Problem(risk, self.penalty, float(self.model.alpha))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,9 +159,10 @@ class Working:
         problem, settings = self.task.problem(held, n_pool), self.task.settings
         if tol is not None:
             settings = replace(settings, tol=max(tol, settings.tol))
-        solve = best_solver(problem, _LEVELS)
-        ((fit,),) = solve([[problem]], settings, [self.point])
-        return Working(self.task, held, n_pool, fit.solution.at.point, fit)
+        # one solution follows another, as on a long path
+        name = choose(problem, _LEVELS, settings.solver).name
+        ((fit,),) = solve_path([[problem]], replace(settings, solver=name), [self.point])
+        return Working(self.task, held, n_pool, fit.at.point, fit)
 
     def in_doubt(self, start: int, design: Design, test_set: TestSet) -> Mask:
         """Rows of the pool that are not proved to be flat over a set, or have a loss at the point.
@@ -188,12 +185,12 @@ class Working:
         at, known = problem.evaluate(self.point), None
         if self.fit is not None and same_pool and n_pool == self.n_pool:
             same = np.isin(held.indices, self.held.indices)
-            n_training, before = len(self.task.labels), self.fit.solution.dual
+            n_training, before = len(self.task.labels), self.fit.dual
             nu = np.zeros(problem.design.n_samples)
             nu[:n_training] = before.nu[:n_training]
             nu[n_training:][same] = before.nu[n_training:]
             known = DualPoint(nu, before.value)
-        return problem.gap(at, problem.best_dual(at, known))
+        return problem.certify(at, known).gap
 
 
 def _flat(part: Problem, bounds: Bounds) -> Mask:
@@ -202,7 +199,7 @@ def _flat(part: Problem, bounds: Bounds) -> Mask:
 
 def _is_around(test_set: TestSet, point: Array) -> bool:
     """Whether a point is the centre of a set, so that bounds over the set hold at the point."""
-    inner = test_set.ball if isinstance(test_set, NearOptimum) else test_set
+    inner = test_set.ball if isinstance(test_set, NearBall) else test_set
     return isinstance(inner, EllipsoidalSet) and inner.center is point and inner.cut is None
 
 
@@ -213,25 +210,22 @@ def region_around(fit: Fit, settings: Settings) -> TestSet:
     rows. Where it did not, the ball of the gap helps, and if many rows are still undecided the best
     region there is.
     """
-    problem, at, gap = fit.problem, fit.solution.at, fit.solution.gap
-    if isinstance(settings.screening, Region):
-        return settings.screening.build(problem, at)
+    certificate, problem, screening = fit.certificate, fit.problem, settings.screening
+    if screening.region is not None:
+        return screening.region.build(certificate)
     is_smooth = math.isfinite(problem.loss.smoothness)
-    recipes = [
-        lambda: near_optimum(problem, at, gap, _gram(problem)) if is_smooth else None,
-        lambda: KnownGap(gap).build(problem, at) if problem.strong_convexity > 0 else None,
-        lambda: thorough_region(problem, at, settings) if is_smooth else None,
-    ]
+    recipes: list[Region] = [NearOptimum(_gram(problem))] if is_smooth else []
+    recipes += [Balls()] if problem.strong_convexity > 0 else []
+    recipes += [screening.thorough] if is_smooth else []
     sets: list[TestSet] = []
     for recipe in recipes:
-        found = recipe()
-        if found is None or isinstance(found, Everything):
+        found = recipe.build(certificate)
+        if isinstance(found, Everything):
             continue
         sets.append(found)
         region = found if len(sets) == 1 else Intersection(tuple(sets))
-        if not worth_more(
-            problem, decide(problem, region.bounds(problem.design), "always"), settings
-        ):
+        decisions = decide(problem, region.bounds(problem.design), "always")
+        if not screening.worth_more(problem, decisions):
             return region
     return Intersection(tuple(sets))
 

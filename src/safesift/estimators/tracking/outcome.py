@@ -72,8 +72,8 @@ def fitted(
         "passes": passes,
         "n_changed": 0,
         "n_undecided": int(attributes["undecided_"].sum()),
-        "gap": float(max(fit.solution.gap for fit in fits)),
-        "relative_gap": float(max(fit.solution.relative_gap for fit in fits)),
+        "gap": float(max(fit.gap for fit in fits)),
+        "relative_gap": float(max(fit.relative_gap for fit in fits)),
         "residue": 0.0,
         "rebuilt": not refused,
     }
@@ -111,7 +111,7 @@ def _followers(
         labels = samples.classes[1:] if len(samples.classes) == 2 else samples.classes
     n_features = samples.X.shape[1]
     return tuple(
-        Follower.at(Targets(task.loss, label), task.alpha, n_features, fit.solution.at.point, data)
+        Follower.at(Targets(task.loss, label), task.alpha, n_features, fit.at.point, data)
         for label, fit in zip(labels, fits, strict=True)
     )
 

@@ -18,7 +18,6 @@ from safesift.estimators.tracking.settle import Settled, settle
 from safesift.estimators.tracking.store import Slots
 from safesift.losses import Loss
 from safesift.penalties import L2, Penalty
-from safesift.solvers.newton import reference_value
 from safesift.solvers.records import Settings
 
 Array = NDArray[np.float64]
@@ -182,7 +181,7 @@ def _relative_gap(
     if 0 <= end.gap <= tol * least:
         return end.gap / least
     problems = model._problems(samples_of(model, data), task.loss, task.penalty, task.alpha)
-    relative = end.gap / reference_value(problems[k])
+    relative = end.gap / problems[k].reference
     if not relative <= tol:
         raise NotFollowedError("the steps did not reach the tolerance")
     return relative

@@ -54,8 +54,9 @@ def strata_of(samples: Examined, stratify: bool) -> Indices:
     if samples.classes is not None:
         return samples.class_codes
     problem, counted = samples.problems[0], samples.counted
-    edges = np.quantile(problem.centers[counted], np.linspace(0, 1, _N_QUANTILES + 1)[1:-1])
-    codes = np.searchsorted(np.unique(edges), problem.centers, side="right")
+    centers = problem.risk.targets.centers
+    edges = np.quantile(centers[counted], np.linspace(0, 1, _N_QUANTILES + 1)[1:-1])
+    codes = np.searchsorted(np.unique(edges), centers, side="right")
     # those that no sample of positive weight is in do not count
     present = np.unique(codes[counted])
     return np.minimum(np.searchsorted(present, codes), len(present) - 1)

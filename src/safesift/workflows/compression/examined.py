@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from safesift.design import Design
 from safesift.design.factory import check_finite
-from safesift.losses import LOSSES, Loss
+from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
-from safesift.problem.inputs import check_weights, label_classes, make_problem, vector
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS, Region
 from safesift.regions.base import TestSet
 from safesift.registry import resolve
-from safesift.solvers.path import solve_path
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers import Fit, Settings, solve_path
 from safesift.workflows.compression.leverage import Metric
 from safesift.workflows.screening import flat_excess
 
@@ -86,7 +85,7 @@ class Examined:
     @cached_property
     def slopes(self) -> Array:
         """Dual solutions ν, (n_samples, n_problems): at a kink they are not the loss's slopes."""
-        return np.stack([fit.solution.dual.nu for fit in self.fits], axis=1)
+        return np.stack([fit.dual.nu for fit in self.fits], axis=1)
 
     @cached_property
     def active(self) -> Mask:
@@ -96,7 +95,7 @@ class Examined:
     @cached_property
     def own_predictions(self) -> Array:
         """The prediction of every sample; with several classes, that of its own class."""
-        predictions = np.stack([fit.solution.at.pred for fit in self.fits], axis=1)
+        predictions = np.stack([fit.at.pred for fit in self.fits], axis=1)
         if len(self.problems) == 1:
             return predictions[:, 0]
         return np.take_along_axis(predictions, self.class_codes[:, None], axis=1)[:, 0]
@@ -114,14 +113,13 @@ class Examined:
     @cached_property
     def margins(self) -> Array:
         """How far the prediction at the solution is out of the flat piece, negative inside."""
-        predictions = [fit.solution.at.pred for fit in self.fits]
+        predictions = [fit.at.pred for fit in self.fits]
         return self._excess([Bounds(pred, pred) for pred in predictions])
 
     @cached_property
     def test_sets(self) -> list[TestSet]:
         """The regions of the screening test, around the solutions."""
-        pairs = zip(self.problems, self.fits, strict=True)
-        return [self.region.build(problem, fit.solution.at) for problem, fit in pairs]
+        return [self.region.build(fit.certificate) for fit in self.fits]
 
     @property
     def certified(self) -> bool:
@@ -149,18 +147,8 @@ def examine(
     X: Any, y: Any, model: Model, sample_weight: Any, region: str | Region, seed: int
 ) -> Examined:
     """Check the arguments and make the problems; nothing is solved yet."""
-    loss = resolve("loss", model.loss, LOSSES, Loss)
     region = resolve("region", region, REGIONS, Region)
-    how = {**vars(model), "loss": loss, "sample_weight": sample_weight}
-    labels = vector("y", y) if loss.task == "classification" else None
-    classes = None
-    if labels is not None:
-        classes = label_classes(labels, check_weights(sample_weight, len(labels)))
-    several = classes is not None and len(classes) > 2
-    problem = make_problem(X, labels == classes[0] if several else y, **how).problem
-    problems = [problem]
-    if several:
-        problems = [replace(problem, y=np.where(labels == c, 1.0, -1.0)) for c in classes]
-    region.validate(problem)
-    check_finite(problem.design)
-    return Examined(tuple(problems), labels, classes, region, seed)
+    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(model))
+    region.validate(inputs.problems[0])
+    check_finite(inputs.problems[0].design)
+    return Examined(inputs.problems, inputs.labels, inputs.classes, region, seed)

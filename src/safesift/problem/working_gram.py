@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from safesift.design.base import Design
 from safesift.design.columns import some_columns
-from safesift.problem.gram import WeightedGram
+from safesift.design.rows import GramPart, RowDesign
+from safesift.problem.gram import Grams, WeightedGram
+from safesift.problem.passes import Computation, alone
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -27,7 +25,7 @@ class WorkingGram(WeightedGram):
 
     Attributes
     ----------
-    design : Design
+    design : RowDesign
         All rows, in the columns of the mask.
     features, columns : masks
         Which features, and which columns of the whole design (the ones included), these are.
@@ -37,31 +35,31 @@ class WorkingGram(WeightedGram):
         |computed − exact| ≤ error · spread·spreadᵀ, entry by entry.
     """
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: RowDesign) -> None:
         self._whole = design
         nothing = np.zeros(design.n_features, dtype=bool)
         super().__init__(some_columns(design, nothing))
         self._choose(nothing)
 
     def _choose(self, features: Mask) -> None:
-        self.features, self.columns = features, self._with_ones(features)
+        self.features, self._columns = features, self._with_ones(features)
         self._design = some_columns(self._whole, features)
         self._weights = np.zeros(self._whole.n_samples)
         self._reset()
 
     @property
-    def design(self) -> Design:
-        return self._design
-
-    @property
-    def weights(self) -> Array:
-        return self._weights
+    def columns(self) -> Mask:
+        return self._columns
 
     def _with_ones(self, features: Mask) -> Mask:
         return np.append(features, [True] * self._whole.intercept).astype(bool)
 
     def select(self, features: Mask) -> None:
         """Change the columns."""
+        alone(self.selecting(features))
+
+    def selecting(self, features: Mask) -> Computation[None]:
+        """`select`, with passes that can be shared."""
         if (features == self.features).all():
             return
         before, weights = (self.matrix, self._spread_sq, self._n_sums), self.weights
@@ -77,29 +75,17 @@ class WorkingGram(WeightedGram):
         self._spread_sq[stays] = spread_sq[kept]
         if not stays.all():
             new = np.flatnonzero(~stays)
-            self.matrix[new] = across = self._products(new)
+            self.matrix[new] = across = yield from self._products(new)
             self.matrix[:, new] = across.T
             # the old columns may have been summed with weights that are gone since
             self._spread_sq[new] = np.diag(self.matrix)[new]
             self._count_sum()
 
-    def _products(self, new: NDArray[np.intp]) -> Array:
+    def _products(self, new: NDArray[np.intp]) -> Computation[Array]:
         """Σ weights_i a_ij a_iᵀ for the given columns j."""
-        used, p = self.weights != 0, self.design.n_features
-        weights, out = self.weights[used], np.zeros((len(new), self.design.n_columns))
-        for rows, block in self.design.only(used).read(self.design.gram_rows):
-            part = _scaled(block[:, new], weights[rows])
-            out[:, :p] += _dense(part.T @ block)
-            if self.design.intercept:
-                out[:, p] += np.asarray(part.sum(axis=0)).ravel()
-        return out
-
-
-def _scaled(block: Any, weights: Array) -> Any:
-    if sparse.issparse(block):
-        return sparse.diags_array(weights) @ block
-    return weights[:, None] * block
-
-
-def _dense(product: Any) -> Array:
-    return product.toarray() if sparse.issparse(product) else product
+        used, design = np.flatnonzero(self.weights), self.design
+        part = GramPart(used, self.weights[used], design.selected, new)
+        if not used.size:
+            return np.zeros((len(new), design.n_columns))
+        (found,) = yield Grams(design, [part])
+        return found

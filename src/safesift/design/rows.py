@@ -1,0 +1,340 @@
+"""Matrices whose rows can be read: all operations, written once over blocks of rows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.arithmetic import tally
+from safesift.arithmetic.numerics import EPS, UNDERFLOW
+from safesift.design import block_algebra as algebra
+from safesift.design.base import Array, Design
+
+# where a larger share of the rows is used, reading all of them costs less than gathering some
+_WORTH_GATHERING = 0.6
+
+
+class GramPart(NamedTuple):
+    """Σ weights_i a_i a_iᵀ over some rows, in all columns or at some features (and the ones).
+
+    Row numbers rise, weights are positive. `only` are the rows of that matrix to compute, counted
+    among these features.
+    """
+
+    rows: NDArray[np.intp]
+    weights: Array
+    features: NDArray[np.intp] | None = None
+    only: NDArray[np.intp] | None = None
+
+
+class RowDesign(Design):
+    """A matrix whose rows can be read in blocks, dense or CSR.
+
+    The data stay in the type they came in. Products walk over blocks of rows and are computed in
+    float64 block by block, so that float32 or integer data are exact and never copied whole, and
+    so that sums over the samples are two-level sums with a small rounding error. Subclasses give
+    the blocks.
+
+    Attributes
+    ----------
+    gram_error : float
+        |computed Σ wᵢaᵢaᵢᵀ − exact| ≤ gram_error·ccᵀ, entry by entry, for c_j² = Σ wᵢaᵢⱼ², w ≥ 0.
+    """
+
+    @abstractmethod
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
+        """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
+
+    @abstractmethod
+    def gathered(self, rows: NDArray) -> NDArray:
+        """The rows at some indices as one block, float64."""
+
+    @abstractmethod
+    def take(self, rows: NDArray) -> RowDesign:
+        """The rows selected by a boolean mask or by indices, in the type they came in."""
+
+    @abstractmethod
+    def columns(self, features: NDArray) -> RowDesign:
+        """The features selected by a boolean mask, and the ones if there are any."""
+
+    @property
+    @abstractmethod
+    def data(self) -> NDArray:
+        """The matrix as it came, without the column of ones."""
+
+    @property
+    @abstractmethod
+    def block_rows(self) -> int:
+        """The largest number of rows in a block of a product with vectors."""
+
+    @property
+    def gram_rows(self) -> int:
+        """The largest number of rows in a block of a Gram matrix."""
+        return self.block_rows
+
+    @property
+    @abstractmethod
+    def row_length(self) -> int:
+        """The largest number of non-zeros in a row, the ones not counted."""
+
+    # --- rounding ---------------------------------------------------------------------------
+
+    @property
+    def dot_error(self) -> float:
+        return (self.row_length + 8) * EPS
+
+    @property
+    def sum_error(self) -> float:
+        return self._error_of_sums(self.block_rows)
+
+    @property
+    def gram_error(self) -> float:
+        return self._error_of_sums(self.gram_rows)
+
+    def _error_of_sums(self, n_rows: int) -> float:
+        """Of sums over blocks of so many rows, added up."""
+        n_blocks = -(-self.n_samples // max(n_rows, 1))
+        return (min(n_rows, self.n_samples) + n_blocks + 8) * EPS
+
+    # --- products ---------------------------------------------------------------------------
+
+    def read(self, n_rows: int | None = None) -> Iterator[tuple[slice, NDArray]]:
+        """Blocks of `block_rows` or of so many rows, counted as they are read."""
+        for rows, block in self.blocks(max(n_rows or self.block_rows, 1)):
+            tally.count(rows.stop - rows.start)
+            yield rows, block
+
+    def matvec(self, x: Array) -> Array:
+        out = np.empty((self.n_samples, *x.shape[1:]))
+        for rows, block in self.read():
+            out[rows] = self._block_dot(block, x)
+        return out
+
+    def rmatvec(self, u: Array) -> Array:
+        out = np.zeros((self.n_columns, *u.shape[1:]))
+        for rows, block in self.read():
+            self._accumulate(out, block, u[rows])
+        return out
+
+    def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        # each column of predictions in one piece, as whoever asks for several uses them
+        pred = np.empty((self.n_samples, *x.shape[1:]), order="F")
+        gradient = np.zeros((self.n_columns, *x.shape[1:]))
+        for rows, block in self.read():
+            pred[rows] = self._block_dot(block, x)
+            self._accumulate(gradient, block, dual(pred[rows], rows))
+        return pred, gradient
+
+    def gram(self, weights: Array) -> Array:
+        """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric; rows of weight 0 are skipped."""
+        used = np.flatnonzero(weights)
+        return self.grams([GramPart(used, weights[used])])[0]
+
+    @property
+    def source(self) -> RowDesign:
+        """The design that is read where this one is: another one for some of its columns."""
+        return self
+
+    @property
+    def selected(self) -> NDArray[np.intp] | None:
+        """Which features of the source these are; None for all."""
+        return None
+
+    def grams(self, parts: Sequence[GramPart]) -> list[Array]:
+        """Several Gram matrices in one pass: every row that some of them need is read once."""
+        union = parts[0].rows
+        for part in parts[1:]:
+            union = np.union1d(union, part.rows)
+        if len(union) < _WORTH_GATHERING * self.n_samples:
+            return self.only(union)._grams(
+                [part._replace(rows=np.searchsorted(union, part.rows)) for part in parts]
+            )
+        return self._grams(parts)
+
+    def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
+        """The same, reading all rows."""
+        out = [np.zeros(self._gram_shape(part)) for part in parts]
+        for rows, block in self.read(self.gram_rows):
+            for total, part in zip(out, parts, strict=True):
+                first, last = np.searchsorted(part.rows, (rows.start, rows.stop))
+                here, w = part.rows[first:last] - rows.start, part.weights[first:last]
+                if len(here):
+                    used = block if len(here) == block.shape[0] else block[here]
+                    used = used if part.features is None else used[:, part.features]
+                    if part.only is None:
+                        self._add_gram(total, used, w)
+                    else:
+                        self._add_products(total, used, w, part.only)
+        return out
+
+    def _gram_shape(self, part: GramPart) -> tuple[int, int]:
+        n_features = self.n_features if part.features is None else len(part.features)
+        n_columns = n_features + self.intercept
+        return (n_columns if part.only is None else len(part.only)), n_columns
+
+    def _add_gram(self, total: Array, block: NDArray, weights: Array) -> None:
+        """Add Σ weights_i a_i a_iᵀ over the rows of a block, the ones included."""
+        p = block.shape[1]
+        total[:p, :p] += algebra.gram(block, weights)
+        if self.intercept:
+            column = block.T @ weights
+            total[:p, p] += column
+            total[p, :p] += column
+            total[p, p] += weights.sum()
+
+    def _add_products(
+        self, total: Array, block: NDArray, weights: Array, only: NDArray[np.intp]
+    ) -> None:
+        """Add Σ weights_i a_ij a_iᵀ over the rows of a block, for some features j."""
+        p = block.shape[1]
+        scaled = algebra.scaled(block[:, only], weights)
+        total[:, :p] += algebra.dense(scaled.T @ block)
+        if self.intercept:
+            total[:, p] += np.asarray(scaled.sum(axis=0)).ravel()
+
+    def gram_product(self, basis: Array, weights: Array) -> Array:
+        """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""
+        out = np.zeros((self.n_columns, basis.shape[1]))
+        for rows, block in self.read():
+            self._accumulate(out, block, weights[rows, None] * self._block_dot(block, basis))
+        return out
+
+    def columns_sq(self, weights: Array) -> Array:
+        """Σ weights_i a_ij² for every column, the ones included."""
+        out = np.zeros(self.n_columns)
+        for rows, block in self.read():
+            out[: self.n_features] += algebra.columns_sq(block, weights[rows])
+        if self.intercept:
+            out[-1] = weights.sum()
+        return out
+
+    def projected_sq(self, basis: Array, weights: Array) -> Array:
+        """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
+        out = np.empty(self.n_samples)
+        for rows, block in self.read():
+            projected = self._block_dot(block, basis)
+            np.square(projected, out=projected)
+            out[rows] = projected @ weights
+        return out
+
+    @cached_property
+    def row_norms(self) -> Array:
+        norms_sq = np.empty(self.n_samples)
+        with np.errstate(over="ignore", invalid="ignore"):
+            for rows, block in self.read():
+                norms_sq[rows] = algebra.norms_sq(block)
+            norms_sq += float(self.intercept)
+            norms_sq *= 1.0 + self.dot_error
+            norms_sq[norms_sq > 0] += self.n_columns * UNDERFLOW
+            return self._repair_underflow(np.sqrt(norms_sq))
+
+    @cached_property
+    def feature_norms_sq(self) -> Array:
+        """‖a_i‖² without the column of ones."""
+        without_ones = replace(self, intercept=False) if self.intercept else self
+        return without_ones.row_norms**2
+
+    def _repair_underflow(self, norms: Array) -> Array:
+        """A row whose squares underflow is not a zero row: bound it by its largest entry."""
+        doubtful = np.flatnonzero(norms < 1e-140)
+        if doubtful.size:
+            largest = self.largest_entries(doubtful)
+            bound = largest * (np.sqrt(self.n_columns) * (1.0 + 4 * EPS))
+            bound = np.where(bound > 0, np.nextafter(bound, np.inf), 0.0)
+            norms[doubtful] = np.maximum(norms[doubtful], bound)
+        return norms
+
+    def largest_entries(self, rows: NDArray) -> Array:
+        """max_j |a_ij| for the given row indices, the ones not counted."""
+        largest = np.empty(len(rows))
+        for start in range(0, len(rows), self.block_rows):
+            part = slice(start, start + self.block_rows)
+            largest[part] = algebra.largest(self.take(rows[part]).data)
+        return largest
+
+    def only(self, rows: NDArray) -> RowDesign:
+        """The rows of a mask, or at increasing indices, read where they lie: nothing is copied."""
+        indices = np.flatnonzero(rows) if rows.dtype == bool else rows
+        return self if len(indices) == self.n_samples else self._rows_at(indices)
+
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
+        return RowSubset(self, indices)
+
+    # --- the column of ones -----------------------------------------------------------------
+
+    def _block_dot(self, block: NDArray, x: Array) -> Array:
+        if not self.intercept:
+            return block @ x
+        return block @ x[:-1] + x[-1]
+
+    def _accumulate(self, out: Array, block: NDArray, u: Array) -> None:
+        p = self.n_features
+        out[:p] += block.T @ u
+        if self.intercept:
+            out[p] += u.sum(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class RowSubset(RowDesign):
+    """The rows of a design at increasing indices, without a copy of them all.
+
+    Regions test a shrinking set of rows again and again; a block of it is gathered at a time.
+    """
+
+    base: RowDesign
+    rows: NDArray[np.intp]
+
+    @property
+    def intercept(self) -> bool:
+        return self.base.intercept
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_features(self) -> int:
+        return self.base.n_features
+
+    @property
+    def row_length(self) -> int:
+        return self.base.row_length
+
+    @property
+    def block_rows(self) -> int:
+        return self.base.block_rows
+
+    @property
+    def gram_rows(self) -> int:
+        return self.base.gram_rows
+
+    @property
+    def data(self) -> NDArray:
+        return self.base.take(self.rows).data
+
+    @cached_property
+    def row_norms(self) -> Array:
+        return self.base.row_norms[self.rows]
+
+    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
+        for start in range(0, self.n_samples, n_rows):
+            part = slice(start, min(start + n_rows, self.n_samples))
+            yield part, self.gathered(np.arange(part.start, part.stop))
+
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
+        return RowSubset(self.base, self.rows[indices])
+
+    def gathered(self, rows: NDArray) -> NDArray:
+        return self.base.gathered(self.rows[rows])
+
+    def take(self, rows: NDArray) -> RowDesign:
+        return self.base.take(self.rows[rows])
+
+    def columns(self, features: NDArray) -> RowSubset:
+        return RowSubset(self.base.columns(features), self.rows)

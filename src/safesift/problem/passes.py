@@ -1,0 +1,133 @@
+"""Several computations at once that share their passes over the data.
+
+A computation is a generator: it yields a `Request` for something that takes a pass over the rows,
+is sent the answer, and returns its result. Computations on the same rows (classes, folds, starts)
+wait for each other at every request, and one pass answers all requests of a kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.design.base import Design
+
+Array = NDArray[np.float64]
+Result = TypeVar("Result")
+
+
+class Request(ABC):
+    """Something that takes a pass over the rows of one design."""
+
+    @classmethod
+    @abstractmethod
+    def answered(cls, requests: Sequence[Self]) -> Sequence[Any]:
+        """The answers to several requests of this kind, in one pass."""
+
+
+Computation = Generator[Request, Any, Result]
+# what carries one step of several computations out: one after the other, or on threads
+Stepper = Callable[[Callable[[int], None], Iterable[int]], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Transposed(Request):
+    """Aᵀu for a vector over the samples, or for several as columns."""
+
+    design: Design
+    u: Array
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        design, each = requests[0].design, [request.u for request in requests]
+        if len(each) == 1:
+            return [design.rmatvec(each[0])]
+        products = design.rmatvec(np.column_stack(each))
+        ends = np.cumsum([u.shape[1] if u.ndim > 1 else 1 for u in each])
+        parts = np.split(products, ends[:-1], axis=1)
+        return [
+            np.ascontiguousarray(part if u.ndim > 1 else part[:, 0])
+            for u, part in zip(each, parts, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureProduct(Request):
+    """Aᵀ(weights ∘ Av) for a vector over the columns."""
+
+    design: Design
+    v: Array
+    weights: Array
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        designs: dict[Design, list[Self]] = {}
+        for request in requests:
+            designs.setdefault(request.design, []).append(request)
+        found = {design: iter(cls._products(design, own)) for design, own in designs.items()}
+        return [next(found[request.design]) for request in requests]
+
+    @classmethod
+    def _products(cls, design: Design, requests: Sequence[Self]) -> Sequence[Array]:
+        if len(requests) == 1:
+            (one,) = requests
+            return [design.pass_through(one.v, lambda pred, rows: one.weights[rows] * pred)[1]]
+        weights = [request.weights for request in requests]
+
+        def weighted(pred: Array, rows: slice) -> Array:
+            return pred * np.column_stack([own[rows] for own in weights])
+
+        points = np.column_stack([request.v for request in requests])
+        return list(np.ascontiguousarray(design.pass_through(points, weighted)[1].T))
+
+
+def together(
+    computations: Sequence[Computation[Result]], stepper: Stepper | None = None
+) -> list[Result]:
+    """The results of computations on one design.
+
+    Parameters
+    ----------
+    computations : sequence of generators
+    stepper : callable, optional
+        `stepper(step, which)` calls `step(k)` for every k of `which`; in their order by default.
+    """
+    results: list[Any] = [None] * len(computations)
+    waiting: dict[int, Request] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(computations)))
+
+    def step(k: int) -> None:
+        try:
+            waiting[k] = computations[k].send(answers[k])
+        except StopIteration as ended:
+            results[k] = ended.value
+
+    while answers:
+        waiting.clear()
+        if stepper is None:
+            for k in answers:
+                step(k)
+        else:
+            stepper(step, list(answers))
+        answers = _answers(waiting)
+    return results
+
+
+def alone(computation: Computation[Result]) -> Result:
+    """The result of one computation."""
+    return together([computation])[0]
+
+
+def _answers(waiting: dict[int, Request]) -> dict[int, Any]:
+    kinds: dict[type[Request], list[int]] = {}
+    for k in sorted(waiting):
+        kinds.setdefault(type(waiting[k]), []).append(k)
+    answers = {}
+    for kind, which in kinds.items():
+        answers |= zip(which, kind.answered([waiting[k] for k in which]), strict=True)
+    return answers

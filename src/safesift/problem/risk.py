@@ -1,0 +1,224 @@
+"""The samples of a problem, whatever its penalty: rows, targets, weights.
+
+    (1/W) Σ s_i f(a_iᵀx + c; b_i),    W = Σ s_i
+
+What is known of them is found once and serves all levels of a path: of `WeightedRows` for all
+classes, of `Targets` for all folds of a cross-validation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from safesift.arithmetic.numerics import total
+from safesift.design.base import Design
+from safesift.losses import Loss
+from safesift.losses.base import Piece
+from safesift.problem.evaluation import Quadratic
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What the samples ask of their predictions.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array of shape (n_samples,) or (n_samples, 2)
+        Labels -1 and 1, numbers, or lower and upper ends.
+    """
+
+    loss: Loss
+    y: Array
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The pieces of every sample's loss."""
+        return tuple(self.loss.pieces(self.y))
+
+    @cached_property
+    def centers(self) -> Array:
+        """A number per sample where its loss is small: the target, the middle of an interval."""
+        anchors = self.loss.anchors(self.y)
+        return (anchors / len(anchors)).sum(axis=0)
+
+    def take(self, rows: NDArray) -> Targets:
+        """Those of some samples."""
+        return Targets(self.loss.take(rows), self.y[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """The rows, and what each of them counts.
+
+    Parameters
+    ----------
+    design : Design
+        With a column of ones where there is an intercept.
+    weights : array of shape (n_samples,)
+        Sample weights s_i.
+    divisor : float
+        W, the total weight of the *full* problem. It stays when rows are dropped.
+    """
+
+    design: Design
+    weights: Array
+    divisor: float
+
+    @cached_property
+    def shares(self) -> Array:
+        """s_i / W."""
+        return self.weights / self.divisor
+
+    @cached_property
+    def columns_sq(self) -> Array:
+        """(1/W) Σ s_i a_ij² for every column: one pass."""
+        return self.design.columns_sq(self.shares)
+
+    def take(self, rows: NDArray) -> WeightedRows:
+        """Some of them; W does not change."""
+        return WeightedRows(self.design.take(rows), self.weights[rows], self.divisor)
+
+
+class Constant(NamedTuple):
+    """The best constant model, 0 without an intercept, and P there."""
+
+    intercept: float
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Risk:
+    """The mean loss of weighted samples.
+
+    Parameters
+    ----------
+    rows : WeightedRows
+    targets : Targets
+    """
+
+    rows: WeightedRows
+    targets: Targets
+
+    @classmethod
+    def of(cls, design: Design, loss: Loss, y: Array, weights: Array) -> Risk:
+        """Samples as they come: divided by their total weight."""
+        return cls(WeightedRows(design, weights, float(weights.sum())), Targets(loss, y))
+
+    @property
+    def design(self) -> Design:
+        return self.rows.design
+
+    @property
+    def shares(self) -> Array:
+        """s_i / W."""
+        return self.rows.shares
+
+    @cached_property
+    def unit(self) -> float:
+        """The scale of predictions: 1 for labels, the spread of the targets for regression."""
+        if self.targets.loss.task == "classification":
+            return 1.0
+        weight = float(self.shares.sum())
+        if weight == 0:
+            return 1.0
+        centers = self.targets.centers
+        mean = total(self.shares, centers) / weight
+        return total(self.shares, np.abs(centers - mean)) or 1.0
+
+    @cached_property
+    def best_constant(self) -> Constant:
+        """The best constant model, by whose objective gaps are made relative."""
+        return best_constant(self, None)
+
+    def reweighted(self, weights: Array) -> Risk:
+        """The same samples with other weights, and their sum as the divisor."""
+        return replace(self, rows=WeightedRows(self.design, weights, float(weights.sum())))
+
+    def with_divisor(self, divisor: float) -> Risk:
+        """The same samples divided by another W."""
+        return replace(self, rows=replace(self.rows, divisor=divisor))
+
+    def on(self, design: Design) -> Risk:
+        """The same targets and weights for other rows, such as some of their columns."""
+        return replace(self, rows=replace(self.rows, design=design))
+
+    def restrict(self, rows: NDArray) -> Risk:
+        """Only some of the samples in the sum; W does not change."""
+        return Risk(self.rows.take(rows), self.targets.take(rows))
+
+
+def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:
+    """The constant for which the mean loss, and what is folded away, is least."""
+    model = _ConstantModel(risk, folded)
+    if not risk.design.intercept:
+        return Constant(0.0, model.objective(0.0))
+    low, span = model.range
+    candidates = []
+    # the search knows an offset to eight digits: the second one is of a smaller offset
+    for _ in range(2):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = minimize_scalar(
+                model.objective,
+                bounds=(0.0, span),
+                args=(low,),
+                method="bounded",
+                options={"xatol": 1e-10 * span},
+            )
+            for offset in (0.0, float(found.x), span):
+                candidates.append((model.objective(offset, low), low + offset))
+        low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
+    value, intercept = min(candidates)
+    return Constant(intercept, value)
+
+
+@dataclass(frozen=True, eq=False)
+class _ConstantModel:
+    """P of constant models."""
+
+    risk: Risk
+    folded: Quadratic | None
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Where the best constant lies: its lower end, and its length (not 0).
+
+        Labels have their best log-odds within ±64, targets their best constant among themselves,
+        intervals among their finite ends.
+        """
+        loss, counted = self.risk.targets.loss, self.risk.shares > 0
+        if loss.task == "classification" or not counted.any():
+            return -64.0, 128.0
+        anchors = loss.anchors(self.risk.targets.y)[:, counted]
+        return float(anchors.min()), float(np.ptp(anchors)) or 1.0
+
+    @cached_property
+    def distinct_targets(self) -> tuple[Array, Array]:
+        """Targets and their shares, with equal labels put together."""
+        y, shares = self.risk.targets.y, self.risk.shares
+        if self.risk.targets.loss.task != "classification":
+            return y, shares
+        positive = float(shares[y > 0].sum())
+        return np.array([-1.0, 1.0]), np.array([float(shares.sum()) - positive, positive])
+
+    def objective(self, offset: float, origin: float = 0.0) -> float:
+        """P of the constant origin + offset; targets are measured from the origin, exactly."""
+        loss, (y, shares) = self.risk.targets.loss, self.distinct_targets
+        if loss.task != "classification":
+            y, pred = y - origin, offset
+        else:
+            pred = origin + offset
+        value = total(shares, loss.value(np.full(len(y), pred), y))
+        if self.folded is not None:
+            point = np.zeros(self.risk.design.n_columns)
+            point[self.risk.design.n_features :] = origin + offset
+            value += self.folded.value(point)
+        return value

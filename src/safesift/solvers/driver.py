@@ -1,0 +1,348 @@
+"""The one loop: it evaluates what solvers propose, certifies, decides, records and stops.
+
+All problems of a level (classes, folds) go in step, so that every pass over the data serves them
+all; the levels of a path follow each other, each from where the last one ended.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift import progress
+from safesift.arithmetic import threads
+from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.tally import Tally, counting
+from safesift.problem.certificate import Certificate
+from safesift.problem.decisions import Decisions, decide
+from safesift.problem.duality import Dual, DualPoint
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.passes import Computation, together
+from safesift.problem.problem import Evaluate, Problem
+from safesift.regions import Region
+from safesift.solvers.base import Proposal, Solver, choose
+from safesift.solvers.line_search import best_share
+from safesift.solvers.records import Fit, Look, Settings
+from safesift.solvers.screening import Screening
+
+Array = NDArray[np.float64]
+
+# the gap is measured after so many steps at the latest
+_MANY_STEPS = 25
+# a gap that fell to this share of what it was is progress, even where the value stands still
+_SMALLER = 0.9
+
+
+def solve_path(
+    levels: Sequence[Sequence[Problem]],
+    settings: Settings,
+    starts: Sequence[Array | None] | None = None,
+) -> Iterator[list[Fit]]:
+    """Solve problems that share one design, for one alpha (or radius) after another.
+
+    Parameters
+    ----------
+    levels : sequence of sequences of Problem
+        `levels[i][k]` is problem k (a class against the rest, a fold) at the i-th alpha or radius.
+        All have the same design object; problem k has the same y, loss and weights at every level.
+    settings : Settings
+    starts : sequence of arrays, optional
+        A point for each problem of the first level.
+
+    Yields
+    ------
+    list of Fit
+        Of one level after another, a fit for each problem. What a level leaves behind for the next
+        is not kept, so that the memory does not grow with the number of levels.
+    """
+    first = levels[0]
+    kind = choose(first[0], len(levels), settings.solver)
+    starts = [None] * len(first) if starts is None else starts
+    solvers = [kind(one, settings, at) for one, at in zip(first, starts, strict=True)]
+    past: Sequence[Past | None] = [None] * len(first)
+    for problems in levels:
+        fits, past = _solve_level(solvers, problems, settings, past)
+        yield fits
+
+
+def solve(
+    problem: Problem,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = 1000,
+    start: Array | None = None,
+    solver: str = "auto",
+) -> Fit:
+    """Minimise one problem to a certified relative duality gap; its rows are not decided."""
+    settings = Settings(tol, max_iter, Screening(guesses=False), solver=solver, decided=())
+    ((fit,),) = solve_path([[problem]], settings, [start])
+    return fit
+
+
+# data so large that squares overflow end in an infinite gap, not in a warning
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def _solve_level(
+    solvers: Sequence[Solver],
+    problems: Sequence[Problem],
+    settings: Settings,
+    past: Sequence[Past | None],
+) -> tuple[list[Fit], list[Past]]:
+    levels = [Level(one, settings, last) for one, last in zip(problems, past, strict=True)]
+    with counting() as tally:
+        runs = [
+            Run(solver, level, settings.decides(k), tally).solve()
+            for k, (solver, level) in enumerate(zip(solvers, levels, strict=True))
+        ]
+        fits = together(runs, threads.run if solvers[0].threaded else None)
+    return fits, [level.over() for level in levels]
+
+
+class Past(NamedTuple):
+    """What is left of a level: its solution, and how far predictions moved on the way there.
+
+    `warm` says whether it began at the solution of a level before.
+    """
+
+    at: Evaluation
+    movement: Array
+    warm: bool
+
+
+class Level:
+    """One problem at one level of a path, as solvers see it.
+
+    Attributes
+    ----------
+    problem : Problem
+    screening : Screening
+    past : Past or None
+        Of the level before.
+    target : float
+        The gap to reach.
+    max_iter : int
+    at : Evaluation or None
+        The best point so far.
+    certificate : Certificate or None
+        What is proved at that point; None where its gap was not measured.
+    decisions : Decisions
+        What is proved of the rows, by all looks at this level.
+    n_iter : int
+        Steps so far.
+    """
+
+    def __init__(self, problem: Problem, settings: Settings, past: Past | None) -> None:
+        self.problem, self.past = problem, past
+        self.screening, self.max_iter = settings.screening, settings.max_iter
+        self.target = settings.tol * problem.reference
+        self.at: Evaluation | None = None
+        self._first: Evaluation | None = None
+        self.certificate: Certificate | None = None
+        self.decisions = Decisions.nothing(problem)
+        self._steps = 0.0
+
+    def move(self, at: Evaluation) -> None:
+        """Go to another point, of which nothing is proved yet."""
+        self._first = at if self._first is None else self._first
+        self.at, self.certificate = at, None
+
+    def over(self) -> Past:
+        """What the next level may want to know."""
+        movement = np.abs(self.at.pred - self._first.pred)
+        return Past(self.at, movement, self.past is not None)
+
+    @property
+    def gap(self) -> float:
+        """Infinite where it was not measured."""
+        return math.inf if self.certificate is None else self.certificate.gap
+
+    @property
+    def converged(self) -> bool:
+        return self.gap <= self.target
+
+    @property
+    def n_iter(self) -> int:
+        return math.ceil(self._steps - 1e-9)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all steps are made that may be."""
+        return self._steps >= self.max_iter
+
+    def count(self, steps: float) -> None:
+        """Count steps."""
+        self._steps += steps
+        if steps:
+            self.report()
+
+    def report(self, more: float = 0.0) -> None:
+        """Tell whoever listens how many steps are made, and some that are not counted yet."""
+        done = min(math.ceil(self._steps + more - 1e-9), self.max_iter)
+        progress.report("solver", done, self.max_iter)
+
+
+class Run:
+    """A solver on its way through a level.
+
+    Parameters
+    ----------
+    solver : Solver
+    level : Level
+    decides : bool
+        Whether it is to be told what became of the rows.
+    tally : Tally
+        Of the rows read by all problems of the level.
+    """
+
+    def __init__(self, solver: Solver, level: Level, decides: bool, tally: Tally) -> None:
+        self._solver, self.level, self._decides, self._tally = solver, level, decides, tally
+        self._steps, self._answer = solver.steps(level), None
+        self._dual: DualPoint | None = None
+        self._measured_at = 0.0
+        self._n_features = level.problem.design.n_features
+        self._history: list[Look] = []
+        self._began = time.perf_counter()
+
+    def solve(self) -> Computation[Fit]:
+        """Go on until the gap is small enough, the steps are used up, or the solver ends."""
+        level, advanced = self.level, True
+        while advanced and not self._ended:
+            advanced = yield from self._advance()
+        if level.certificate is None:
+            yield from self._measure(Proposal(at=level.at), level.at)
+        complete = self._conclude()
+        if advanced and level.converged and not complete and (yield from self._advance()):
+            # one step more, and the gap is small enough to decide by
+            self._conclude()
+        self._steps.close()
+        return Fit(
+            certificate=level.certificate,
+            decisions=level.decisions,
+            history=tuple(self._history),
+            n_iter=min(level.n_iter, level.max_iter),
+            converged=level.converged,
+        )
+
+    @property
+    def _ended(self) -> bool:
+        level = self.level
+        if level.exhausted:
+            return True
+        return level.converged and not self._solver.goes_on(level)
+
+    def _advance(self) -> Computation[bool]:
+        """All that the solver asks for, up to its next proposal; False where it makes none."""
+        while True:
+            try:
+                asked = self._steps.send(self._answer)
+            except StopIteration:
+                return False
+            if isinstance(asked, Proposal):
+                self._answer = yield from self._consider(asked)
+                return True
+            self._answer = yield asked
+
+    # --- a proposal -------------------------------------------------------------------------
+
+    def _consider(self, proposal: Proposal) -> Computation[bool]:
+        """Go there unless it is worse, and measure the gap; whether it was any better."""
+        level, before, gap = self.level, self.level.at, self.level.gap
+        reached = proposal.at
+        if reached is None:
+            reached = yield Evaluate(level.problem, proposal.point)
+        if proposal.searches and not reached.value <= before.value:
+            point = _best_between(level.problem, before, reached)
+            reached = yield Evaluate(level.problem, point)
+        level.count(proposal.steps)
+        fell = before is None or reached.value < before.value - _rounding(before)
+        better = before is None or reached.value <= before.value + _rounding(before)
+        if better and reached is not before:
+            level.move(reached)
+        if self._worth_measuring(proposal, fell):
+            yield from self._measure(proposal, reached)
+        # at the end of the arithmetic the value stands still; the gap may still fall
+        return fell or level.gap < _SMALLER * gap
+
+    def _worth_measuring(self, proposal: Proposal, fell: bool) -> bool:
+        level = self.level
+        if proposal.promised <= 0.5 * level.target or not fell or level.exhausted:
+            return True
+        # a region is built from a certificate
+        many = level.n_iter - self._measured_at >= _MANY_STEPS
+        return many or level.screening.region is not None
+
+    def _measure(self, proposal: Proposal, reached: Evaluation) -> Computation[None]:
+        """Certify the best point with the best dual point, decide rows, and write that down."""
+        level, dual = self.level, Dual(self.level.problem)
+        if proposal.ray is None:
+            slopes = reached if proposal.slopes is None else proposal.slopes
+            found = yield from dual.best(slopes, self._dual)
+        else:
+            found = yield from dual.feasible(proposal.ray)
+        if self._dual is None or found.value > self._dual.value:
+            self._dual = found
+        if level.certificate is None:
+            level.certificate = level.problem.certified_by(level.at, self._dual)
+        else:
+            level.certificate = level.certificate.improved(self._dual)
+        self._measured_at = level.n_iter
+        if self._solver.looks:
+            self._decide(self._solver.region(level))
+        self._history.append(self._look())
+
+    # --- decisions --------------------------------------------------------------------------
+
+    def _conclude(self) -> bool:
+        """What became of every row, at the end; False where a smaller gap would tell more."""
+        level, solver, complete = self.level, self._solver, True
+        if not solver.looks:
+            complete = self._decide(solver.region(level))
+        if solver.thorough and level.screening.worth_more(level.problem, level.decisions):
+            self._decide(level.screening.thorough)
+        self._history[-1] = self._look()
+        return complete
+
+    def _decide(self, region: Region | None) -> bool:
+        """Decide rows by a region; False where a smaller gap would tell more."""
+        if region is None or not self._decides:
+            return True
+        level, problem = self.level, self.level.problem
+        test_set = region.build(level.certificate)
+        found = decide(problem, test_set.row_bounds(problem.design), "always")
+        level.decisions = level.decisions.joined(found)
+        p = problem.design.n_features
+        self._n_features = min(self._n_features, p - int(test_set.zero_features(p).sum()))
+        return test_set.complete
+
+    def _look(self) -> Look:
+        level = self.level
+        return Look.at(
+            level.certificate,
+            level.decisions,
+            passes=self._tally.rows / max(level.problem.design.n_samples, 1),
+            began=self._began,
+            n_features=self._n_features,
+        )
+
+
+def _rounding(at: Evaluation) -> float:
+    """Differences of values below that are rounding."""
+    return 8 * EPS * abs(at.value)
+
+
+def _best_between(problem: Problem, at: Evaluation, reached: Evaluation) -> Array:
+    """The best point between two evaluations, found without a pass over the data."""
+    change, moved = reached.point - at.point, reached.pred - at.pred
+
+    def objective(share: float) -> float:
+        point = at.point + share * change
+        losses = problem.loss.value(at.pred + share * moved, problem.y)
+        folded = 0.0 if problem.folded is None else problem.folded.value(point)
+        penalty = problem.alpha * problem.penalty.value(problem.split(point)[0])
+        return total(problem.shares, losses) + folded + penalty
+
+    return at.point + best_share(objective) * change
