@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+
+from safesift.cli.commands import cli
+from safesift.problem.inputs import make_problem
 from safesift_paper import experiments
 from safesift_paper.datasets import DataUnavailableError
 from safesift_paper.experiments import runner, samples
@@ -23,14 +25,7 @@ from safesift_paper.experiments.spec import Experiment, Finding, Protocol
 from safesift_paper.experiments.stochastic import epochs_of_saga
 from safesift_paper.experiments.task import Task
 
-from safesift.cli.commands import cli
-from safesift.problem.inputs import make_problem
-
-NAMES = [
-    name
-    for name in experiments.NAMES
-    if find_spec("safesift.workflows.compression") or name not in ("figure6", "figure7", "figure8")
-]
+NAMES = experiments.NAMES
 
 
 # --- runner ---------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
-from safesift_paper import datasets
-from safesift_paper.datasets import cifar10, imdb, mnist, rcv1, store, svhn
-from safesift_paper.datasets.store import DataUnavailableError, RemoteFile
 from scipy.io import savemat
 
 from safesift import progress
+from safesift_paper import datasets
+from safesift_paper.datasets import cifar10, imdb, mnist, rcv1, store, svhn
+from safesift_paper.datasets.store import DataUnavailableError, RemoteFile
 
 
 class Site:
