@@ -46,7 +46,7 @@ def load_cifar10(part: Part = "train") -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_cifar10().X.shape  # doctest: +SKIP
     (50000, 3072)
     """

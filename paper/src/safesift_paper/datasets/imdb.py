@@ -33,7 +33,7 @@ def load_imdb() -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_imdb().X.shape  # doctest: +SKIP
     (50000, 47933)
     """
