@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench soak clean
+.PHONY: demo test lint bench soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -34,8 +34,13 @@ soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
 	$(BIN)/python -m tests.soak
 
+# what is finished under docs/reproduction is not run again
+reproduce: $(VENV)/.paper
+	$(BIN)/safesift reproduce all --out docs/reproduction --page docs/reproduction.md \
+		--stand-in cifar10 --stand-in imdb
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist paper/build paper/dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,10 +50,14 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[cli,plot]'
 	touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[test]'
+$(VENV)/.paper: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[cli,plot]' -e ./paper
 	touch $@ $(VENV)/.demo
 
-$(VENV)/.bench: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[bench]'
-	touch $@ $(VENV)/.test $(VENV)/.demo
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[test]' -e ./paper
+	touch $@ $(VENV)/.paper $(VENV)/.demo
+
+$(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper
+	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo

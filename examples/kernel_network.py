@@ -1,15 +1,16 @@
 """Encode digits by a convolutional kernel network, and see what a linear model makes of it.
 
-Draws kernel_network.png: the anchors of the first layer, a digit, and some of its maps.
+Draws kernel_network.png: the anchors of the first layer, a digit, and some of its maps. Needs the
+package in the folder paper: pip install ./paper
 """
 
 import numpy as np
 from matplotlib.figure import Figure
-from safesift_paper.features import ConvolutionalKernelNetwork, KernelLayer
-from safesift_paper.features.arrays import NumpyArrays
 from sklearn.datasets import load_digits
 
 import safesift as ss
+from safesift_paper.features import ConvolutionalKernelNetwork, KernelLayer
+from safesift_paper.features.arrays import NumpyArrays
 
 N_TRAIN = 1000
 

@@ -1,82 +1,47 @@
-"""What `safesift reproduce` does: run what is not finished, then write the page."""
+"""The command `safesift reproduce`. What is slow to import is imported when it runs."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+import click
 
-from safesift import progress
-from safesift_paper import experiments
-from safesift_paper.experiments import render, runner
-from safesift_paper.experiments.spec import Experiment
+from safesift.cli import in_one_sentence
+
+_PATH = click.Path(path_type=Path)
 
 
-def run(options: Mapping[str, Any]) -> None:
-    """Run experiments; the options are those of the command, by their names.
+@click.command(short_help="Run the paper's experiments again, and put its numbers beside ours.")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.option(
+    "--out",
+    type=_PATH,
+    default="results",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where results, pictures and the page go. What is finished there is not run again.",
+)
+@click.option("--quick", is_flag=True, help="A small version on small data, in minutes.")
+@click.option(
+    "--stand-in",
+    "stand_ins",
+    multiple=True,
+    metavar="DATA",
+    help="Use cifar10 in place of svhn, or imdb in place of rcv1; may be given twice.",
+)
+@click.option(
+    "--page", type=_PATH, metavar="FILE", help="The page.  [default: FOLDER/reproduction.md]"
+)
+@click.option("--page-only", is_flag=True, help="Run nothing: write the page from what is there.")
+def reproduce(**options: Any) -> None:
+    """Run experiments of the paper: table1 … table4, figure1 … figure8, or all of them.
 
-    Exits with 1 if a data set could not be had, after everything else was done.
+    MNIST, SVHN and RCV-1 are looked for in the folder SAFESIFT_DATA, then in the cache
+    (SAFESIFT_CACHE, by default ~/.cache/safesift), and are downloaded otherwise. A run that was
+    interrupted goes on where it was.
     """
-    chosen = _chosen(options["names"])
-    plan = runner.Plan(
-        options["out"], options["quick"], runner.plan_stand_ins(options["stand_ins"])
-    )
-    console = Console(stderr=True)
-    missing = {} if options["page_only"] else _run_all(chosen, plan, console)
-    page = options["page"] or plan.folder / "reproduction.md"
-    render.write_page(_shown(chosen, plan), plan, page)
-    print(f"The page is {page}.")
-    for sentence in missing:
-        console.print(f"[red]Missing:[/red] {sentence}", highlight=False, soft_wrap=True)
-    if missing:
-        sys.exit(1)
+    with in_one_sentence():
+        from safesift_paper.reproduction import run
 
-
-def _run_all(chosen: list[Experiment], plan: runner.Plan, console: Console) -> dict[str, None]:
-    """A sentence for every data set that could not be had, once."""
-    missing: dict[str, None] = {}
-    with _bar(console):
-        for experiment in chosen:
-            told = runner.run(experiment, plan, lambda line: console.print(line, highlight=False))
-            missing |= dict.fromkeys(told)
-    return missing
-
-
-def _chosen(names: tuple[str, ...]) -> list[Experiment]:
-    if "all" in names:
-        names = experiments.NAMES
-    for name in names:
-        if name not in experiments.NAMES:
-            raise ValueError(
-                f"{name} is no experiment: choose among {', '.join(experiments.NAMES)} and all."
-            )
-    return [experiments.load(name) for name in dict.fromkeys(names)]
-
-
-def _shown(chosen: list[Experiment], plan: runner.Plan) -> list[Experiment]:
-    """Those that were chosen, and those that have results of earlier runs, in the paper's order."""
-    every = [experiments.load(name) for name in experiments.NAMES]
-    return [one for one in every if one in chosen or plan.finished(one)]
-
-
-@contextmanager
-def _bar(console: Console) -> Iterator[None]:
-    """A bar for what is going on inside a cell, where somebody looks at it."""
-    if not console.is_terminal:
-        yield
-        return
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console,
-        transient=True,
-    )  # fmt: skip
-    task = bar.add_task("", total=None)
-
-    def listen(stage: str, done: int, total: int) -> None:
-        bar.update(task, description=stage, total=total, completed=done)
-
-    with bar, progress.listening(listen):
-        yield
+        run(options)

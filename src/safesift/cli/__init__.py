@@ -1,1 +1,9 @@
-"""The command `safesift`."""
+"""The command `safesift`.
+
+A package adds a command of its own by an entry point of the group `safesift.commands` that names a
+click command; `in_one_sentence` lets it refuse as the others do.
+"""
+
+from safesift.cli.refusals import Refusal, in_one_sentence
+
+__all__ = ["Refusal", "in_one_sentence"]

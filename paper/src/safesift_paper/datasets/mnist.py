@@ -63,7 +63,7 @@ def load_mnist(part: Part = "train") -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_mnist().X.shape  # doctest: +SKIP
     (60000, 784)
     """

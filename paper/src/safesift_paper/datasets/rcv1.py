@@ -68,7 +68,7 @@ def load_rcv1() -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_rcv1().X.shape  # doctest: +SKIP
     (781265, 47236)
     """

@@ -48,7 +48,7 @@ def load_svhn(part: Part = "train") -> Dataset:
 
     Examples
     --------
-    >>> from safesift import datasets
+    >>> from safesift_paper import datasets
     >>> datasets.load_svhn().X.shape  # doctest: +SKIP
     (604388, 3072)
     """

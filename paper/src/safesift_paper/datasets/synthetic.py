@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from safesift.parameters import check_count
+from safesift_paper.checks import check_count
 from safesift_paper.datasets.base import Dataset
 
 

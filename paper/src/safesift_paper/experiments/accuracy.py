@@ -45,7 +45,7 @@ class Accuracy(Protocol):
     def run(self, cell: Cell, samples: Samples | None) -> Result:
         from sklearn.exceptions import ConvergenceWarning
 
-        from safesift.workflows.path import safe_path
+        from safesift import safe_path
 
         X, X_test, y, y_test = samples.split(cell["seed"])
         scale = _alpha_per_lambda(cell["loss"], len(y))

@@ -75,7 +75,7 @@ class Compression(Protocol):
         return samples.split(cell["seed"])
 
     def run(self, cell: Cell, samples: Samples | None) -> Result:
-        from safesift.estimators.compression_curve import compression_curve
+        from safesift import compression_curve
 
         X, X_test, y, y_test = self.split(cell, samples)
         (model,) = (model for model in self.models if model.loss == cell["loss"])

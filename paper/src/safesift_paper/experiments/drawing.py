@@ -15,10 +15,8 @@ INK, GREY, BLUE, ORANGE, GREEN, RED = (
 
 def axes_in_a_row(n: int, height: float = 4.0) -> tuple[Figure, list[Axes]]:
     """A new figure with some axes beside each other."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("pictures need matplotlib: pip install 'safesift[plot]'.") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(5.2 * n, height), layout="constrained", facecolor="white")
     axes = list(figure.subplots(1, n, squeeze=False)[0])
     for each in axes:

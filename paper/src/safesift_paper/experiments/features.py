@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from safesift.estimators.classifier import SafeClassifier
+from safesift import SafeClassifier
 from safesift_paper.experiments.samples import Samples, parts
 from safesift_paper.experiments.spec import Cell, Experiment, Protocol, Record, Result
 from safesift_paper.experiments.tables import origin, table

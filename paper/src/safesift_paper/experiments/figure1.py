@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.problem.inputs import make_problems
+from safesift import screen
+from safesift.losses import SquaredHinge
 from safesift.regions import Ellipsoid, EllipsoidalSet, GapBall
 from safesift_paper.experiments.drawing import BLUE, GREY, INK, ORANGE, axes_in_a_row
 from safesift_paper.experiments.samples import Samples
@@ -31,17 +32,18 @@ class EllipsoidStep(Protocol):
         rng = np.random.default_rng(3)
         X = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.0], [0.9, 0.35]])
         y = np.where(X @ [1.0, -0.4] + 0.7 * rng.normal(size=300) > 0, 1, -1)
-        problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=0.02).problem
-        at = problem.evaluate(np.array([1.4, -0.5]))
+        center, alpha, loss = np.array([1.4, -0.5]), 0.02, SquaredHinge()
+        regions = [Ellipsoid(n_steps=n, start=GapBall(), depth="central") for n in (0, 1)]
         steps = [
-            Ellipsoid(n_steps=n, start=GapBall(), depth="central").build(problem, at)
-            for n in (0, 1)
+            screen(X, y, loss=loss, penalty="l2", alpha=alpha, coef=center, region=region).region
+            for region in regions
         ]
+        subgradient = X.T @ loss.slope(X @ center, y) / len(y) + alpha * center
         areas = [float(np.linalg.det(step.shape.matrix())) ** 0.5 for step in steps]
         return {
             "outlines": [_outline(step) for step in steps],
-            "center": at.point.tolist(),
-            "subgradient": at.subgradient.tolist(),
+            "center": center.tolist(),
+            "subgradient": subgradient.tolist(),
             "area_ratio": areas[1] / areas[0],
         }
 

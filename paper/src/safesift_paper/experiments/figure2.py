@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safesift import make_safe
 from safesift.losses import Logistic, Loss, SafeLogistic, Squared
-from safesift.losses.safe import make_safe
 from safesift_paper.experiments.drawing import BLUE, INK, ORANGE, axes_in_a_row
 from safesift_paper.experiments.samples import Samples
 from safesift_paper.experiments.spec import Cell, Experiment, Protocol, Record, Result

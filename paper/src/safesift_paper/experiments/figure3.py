@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.estimators.regressor import SafeRegressor
+from safesift import SafeRegressor, screen
 from safesift.losses import SquaredEpsilonInsensitive
 from safesift.regions import Curvature, Ellipsoid
-from safesift.workflows.screening import screen
 from safesift_paper.datasets import make_sparse_regression
 from safesift_paper.experiments.drawing import BLUE, INK, RED, axes_in_a_row
 from safesift_paper.experiments.samples import Samples

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.workflows.path import PathResult, safe_path
+from safesift import PathResult, safe_path
 from safesift_paper.experiments.drawing import BLUE, INK, ORANGE, axes_in_a_row
 from safesift_paper.experiments.samples import Samples
 from safesift_paper.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 
 from safesift_paper.experiments.runner import Plan
@@ -83,8 +82,6 @@ def _findings_of(experiment: Experiment, plan: Plan) -> list[Finding]:
 
 
 def _picture(experiment: Experiment, records: list[Record], plan: Plan) -> Path | None:
-    if find_spec("matplotlib") is None:
-        return None
     figure = plan.protocol(experiment).figure(experiment, records)
     if figure is None:
         return None

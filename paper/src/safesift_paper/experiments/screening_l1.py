@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from safesift.arithmetic.numerics import norm
 from safesift.regions import Curvature, Ellipsoid, GuessedBall
 from safesift_paper.experiments.samples import Samples
 from safesift_paper.experiments.spec import Cell, Experiment, Finding, Protocol, Record, Result
@@ -60,14 +59,14 @@ class L1Screening(Protocol):
         task = Task(X, y, "safe_logistic", "l1", cell["lambda"], tol=1e-7)
         radii = self._radii(samples.stands_in_for or samples.name)
         after: dict[str, Any] = {}
-        iterates = epochs_of_saga(X, task.problem, max(radii), cell["seed"])
+        iterates = epochs_of_saga(task, max(radii), cell["seed"])
         for epochs, start in enumerate(iterates, start=1):
             if epochs not in radii:
                 continue
             radius = radii[epochs]
             after[str(epochs)] = {
                 "radius": radius,
-                "distance": norm(start - task.solution),
+                "distance": float(np.linalg.norm(start - task.solution)),
                 "guessed": task.screened(self._guess(radius), start),
                 "guessed_root": task.screened(self._guess(math.sqrt(radius)), start),
                 "curvature": task.screened(Curvature(), start),

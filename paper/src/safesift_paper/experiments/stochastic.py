@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift import progress
-from safesift.problem.problem import Problem
+from safesift.losses import LOSSES
+from safesift.penalties import PENALTIES
+from safesift_paper.experiments.task import Task
 
 Array = NDArray[np.float64]
 
@@ -27,35 +29,35 @@ _BATCH_ROWS = 64
 _TRIED_BATCHES = 20
 
 
-def epochs_of_saga(X: Any, problem: Problem, n_epochs: int, seed: int) -> Iterator[Array]:
+def epochs_of_saga(task: Task, n_epochs: int, seed: int) -> Iterator[Array]:
     """The coefficients after one, two, … epochs; the first one is the gradient at 0.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features)
-    problem : Problem
-        On these rows, with equal weights, a smooth loss and no intercept.
+    task : Task
+        With a smooth loss.
     n_epochs : int
     seed : int
         Orders the rows and the batches.
     """
     rng = np.random.default_rng(seed)
-    order = rng.permutation(X.shape[0])
-    X, y = X[order], problem.y[order]
+    loss, penalty = LOSSES[task.loss](), PENALTIES[task.penalty]()
+    order = rng.permutation(len(task.y))
+    X, y = task.X[order], task.y[order]
     batches = [slice(k, k + _BATCH_ROWS) for k in range(0, len(y), _BATCH_ROWS)]
-    step = 1.0 / (3.0 * problem.loss.smoothness * _steepest(X, batches, rng))
+    step = 1.0 / (3.0 * loss.smoothness * _steepest(X, batches, rng))
     coef = np.zeros(X.shape[1])
-    slopes = problem.loss.slope(np.zeros(len(y)), y)
+    slopes = loss.slope(np.zeros(len(y)), y)
     mean = X.T @ slopes / len(y)
     for epoch in range(1, n_epochs + 1):
         if epoch > 1:
             for k in rng.permutation(len(batches)):
                 rows = batches[k]
                 part = X[rows]
-                new = problem.loss.slope(part @ coef, y[rows])
+                new = loss.slope(part @ coef, y[rows])
                 change = part.T @ (new - slopes[rows])
                 moved = coef - step * (change / part.shape[0] + mean)
-                coef = problem.penalty.prox(moved, step * problem.alpha)
+                coef = penalty.prox(moved, step * task.alpha)
                 mean += change / len(y)
                 slopes[rows] = new
         progress.report("start", epoch, n_epochs)

@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.grids import along, alpha_max
-from safesift.losses import LOSSES, Loss
-from safesift.problem.inputs import make_problems
-from safesift.problem.problem import Problem
-from safesift.regions import Region, RegionError
-from safesift.registry import resolve
-from safesift.solvers.path import solve_path
-from safesift.solvers.records import Fit, Settings
-from safesift.workflows.screening import screen
+from safesift import RegionError, SafeClassifier, safe_path, screen
+from safesift.losses import LOSSES
+from safesift.regions import Region
 
 Array = NDArray[np.float64]
 
@@ -51,40 +45,43 @@ class Task:
     tol: float = 1e-9
 
     @cached_property
-    def problem(self) -> Problem:
-        return make_problems(
-            self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha
-        ).problem
-
-    @cached_property
-    def fits(self) -> list[Fit]:
-        """The problem, solved: along a coarse path first, where features enter one by one."""
-        path: list[Fit] = []
+    def _solved(self) -> tuple[Array, float]:
+        """Coefficients and passes: along a coarse path first, where features enter one by one."""
+        kind = {"loss": self.loss, "penalty": self.penalty}
+        model = SafeClassifier(
+            **kind, alpha=self.alpha, fit_intercept=False, tol=self.tol, warm_start=True,
+            random_state=0,
+        )  # fmt: skip
+        passes = 0.0
         if self._way:
-            levels = [[at] for at in self._way]
-            path = [fit for (fit,) in solve_path(levels, Settings(tol=_COARSE))]
-        start = [path[-1].coef] if path else None
-        ((last,),) = solve_path([[self.problem]], Settings(tol=self.tol), start)
-        return [*path, last]
+            path = safe_path(self.X, self.y, alphas=self._way, tol=_COARSE, **kind)
+            passes = float(path.passes.sum())
+            # a warm start begins at the last model
+            model.coef_, model.intercept_ = path.coefs[-1:], path.intercepts[-1:]
+        model.fit(self.X, self.y)
+        return model.coef_[0], passes + model.history_[-1]["passes"]
 
     @cached_property
-    def _way(self) -> list[Problem]:
-        """The same with larger alphas, falling; none under l2, which needs no such help."""
-        top = alpha_max(self.problem)
-        if self.penalty != "l1" or self.alpha >= top:
+    def _way(self) -> list[float]:
+        """Larger alphas, falling; none under l2, which needs no such help."""
+        if self.penalty != "l1":
+            return []
+        # where a path begins by default, no feature has entered
+        (top,) = safe_path(self.X, self.y, n_alphas=1, loss=self.loss, penalty="l1").alphas
+        if self.alpha >= top:
             return []
         n_levels = 1 + math.ceil(_PER_DECADE * math.log10(top / self.alpha))
-        return along(self.problem, np.geomspace(top, self.alpha, n_levels + 1)[:-1])
+        return np.geomspace(top, self.alpha, n_levels + 1)[:-1].tolist()
 
     @property
     def solution(self) -> Array:
         """Certified coefficients."""
-        return self.fits[-1].coef
+        return self._solved[0]
 
     @property
     def passes(self) -> float:
         """Products with as many rows as there are, until the solution was found."""
-        return sum(fit.history[-1].passes for fit in self.fits)
+        return self._solved[1]
 
     @cached_property
     def margins(self) -> Array:
@@ -94,8 +91,8 @@ class Task:
     @cached_property
     def flat_from(self) -> float:
         """The margin from which the loss is flat."""
-        loss = resolve("loss", self.loss, LOSSES, Loss)
-        (flat,) = (piece for piece in loss.pieces(np.ones(1)) if piece.is_flat)
+        pieces = LOSSES[self.loss]().pieces(np.ones(1))
+        (flat,) = (piece for piece in pieces if piece.is_flat)
         return float(flat.lower[0])
 
     @property

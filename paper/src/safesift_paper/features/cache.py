@@ -45,7 +45,7 @@ def cached_features(
 
     Examples
     --------
-    >>> from safesift import datasets, features
+    >>> from safesift_paper import datasets, features
     >>> digits = datasets.load_mnist()  # doctest: +SKIP
     >>> network = features.ConvolutionalKernelNetwork(image_shape=(28, 28), random_state=0)
     >>> features.cached_features(network, digits.X, name="mnist").shape  # doctest: +SKIP

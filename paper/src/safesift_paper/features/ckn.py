@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
 import numpy as np
+from joblib import cpu_count
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from safesift import progress
-from safesift.arithmetic import threads
 from safesift_paper.features.arrays import Arrays, arrays_for
 from safesift_paper.features.layer import FittedLayer, KernelLayer, Preparation
 
@@ -172,9 +173,9 @@ class ConvolutionalKernelNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMix
             return rows.stop - rows.start
 
         # one thread per batch: also what is no matrix product is then done in parallel
-        most = 1 if arrays.is_parallel else threads.n_threads()
-        with threads.limited(most), threadpool_limits(1, "blas"):
-            for n in threads.each(encode, self._batches(len(X))):
+        n_threads = 1 if arrays.is_parallel else _n_threads()
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(n_threads) as pool:
+            for n in pool.map(encode, self._batches(len(X))):
                 done += n
                 progress.report(_STAGE, done, len(X))
 
@@ -201,6 +202,12 @@ class ConvolutionalKernelNetwork(ClassNamePrefixFeaturesOutMixin, TransformerMix
         for layer in self.layers_:
             height, width = layer.spec.shape_above(height, width)
         return height * width * len(self.layers_[-1].anchors)
+
+
+def _n_threads() -> int:
+    """As many as BLAS would use by itself, which minds OMP_NUM_THREADS, on the cores there are."""
+    pools = (pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
+    return min(max(pools, default=1), cpu_count())
 
 
 def _working_type(X: NDArray) -> type[np.floating]:

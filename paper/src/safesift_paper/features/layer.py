@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.parameters import check_count, require_positive
+from safesift_paper.checks import check_count, check_positive
 from safesift_paper.features.arrays import Arrays
 from safesift_paper.features.kmeans import spherical_kmeans, unit_rows
 
@@ -59,7 +59,7 @@ class KernelLayer:
     def __post_init__(self) -> None:
         for name in ("patch_size", "n_filters", "subsampling"):
             check_count(name, getattr(self, name))
-        require_positive("beta", self.beta)
+        check_positive("beta", self.beta)
 
     def window(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of the patches of a map."""

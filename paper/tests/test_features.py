@@ -8,6 +8,14 @@ import types
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import safesift as ss
+from safesift import progress
 from safesift_paper import datasets
 from safesift_paper.features import (
     ConvolutionalKernelNetwork,
@@ -18,14 +26,6 @@ from safesift_paper.features import (
 )
 from safesift_paper.features.kmeans import spherical_kmeans, unit_rows
 from safesift_paper.features.layer import FittedLayer, Preparation, pooling_matrix
-from sklearn.base import clone
-from sklearn.datasets import load_digits
-from sklearn.pipeline import make_pipeline
-from sklearn.svm import LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
-
-import safesift as ss
-from safesift import progress
 
 SMALL = (KernelLayer(3, 12, 2), KernelLayer(2, 16, 2))
 
