@@ -294,7 +294,7 @@ class _FullDisk:
     ],
 )
 def test_an_interrupted_write_leaves_nothing(data, monkeypatch, error, exit_code, words):
-    monkeypatch.setattr("safesift.faces.files.csv_file.copy_rows", _FullDisk(error))
+    monkeypatch.setattr("safesift.faces.files.arrow_files.copy_rows", _FullDisk(error))
     (data / "kept.csv").write_text("old")
     left = os.listdir(data)
     result = screen(data, "data.csv", "--overwrite")
@@ -337,7 +337,7 @@ def test_without_the_extra(tmp_path):
 def test_a_terminated_run_cleans_up(data):
     # a write that takes a minute, for a run that is terminated before
     script = (
-        "import time, safesift.faces.files.csv_file as c\n"
+        "import time, safesift.faces.files.arrow_files as c\n"
         "def wait(records, keep, stream):\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"

@@ -13,8 +13,7 @@ import numpy as np
 from safesift.cli import console
 from safesift.cli.screen import build_loss_and_penalty, columns_of
 from safesift.faces import files
-from safesift.faces.files.paths import check_paths, check_text_output
-from safesift.faces.files.streams import replacing
+from safesift.faces.files.streams import check_second_output, replacing
 from safesift.parameters import check_positive
 from safesift.regions import REGIONS, Region
 from safesift.registry import resolve
@@ -29,9 +28,9 @@ def run(options: Mapping[str, Any]) -> None:
     alpha, n_keep = check_positive("alpha", options["alpha"]), amount(options["keep"])
     region = resolve("region", options["region"], REGIONS, Region)
     method_named(options["method"])
-    check_paths(source, output, options["overwrite"])
+    files.check_paths(source, output, options["overwrite"])
     if weights is not None:
-        check_text_output(weights, (source, output), options["overwrite"])
+        check_second_output(weights, output, source, options["overwrite"])
     columns = columns_of(options, loss)
     with console.stages("compressing") as stage:
         stage(f"reading {source.name}")

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 from safesift.cli import console
 from safesift.faces import files, report
-from safesift.faces.files.paths import check_paths
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
 from safesift.penalties import PENALTIES, Penalty
@@ -37,7 +36,7 @@ def run(options: Mapping[str, Any]) -> None:
     """Screen a file; the options are those of the command, by their names."""
     source, output = options["data"], options["output"]
     model = _model(options)
-    check_paths(source, output, options["overwrite"])
+    files.check_paths(source, output, options["overwrite"])
     columns = columns_of(options, model.loss)
     with console.stages() as stage:
         stage(f"reading {source.name}")
