@@ -165,7 +165,7 @@ def test_progress_is_shown_for_long_work(data, monkeypatch):
 def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
-    with stages():
+    with stages("screening"):
         progress.report("solver", 3, 10)
         time.sleep(0.3)
     assert "screening: solver" in capsys.readouterr().err
