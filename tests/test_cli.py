@@ -106,6 +106,13 @@ def test_says_what_was_kept_and_why(data):
     assert result.stderr == ""
 
 
+def test_labels_that_are_numbers_read_as_they_were_written(data):
+    words = "0 is -1, 1 is +1"
+    assert words in " ".join(screen(data, "data.svm").stdout.split())
+    X, y, _ = samples()
+    assert words in ss.screen(X, (y == "yes").astype(float)).summary()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -59,7 +59,7 @@ def show_screened(facts: Mapping[str, Any], result: ScreeningResult) -> None:
         facts,
         f", {facts['samples'] - facts['kept']} dropped",
         _reasons(result),
-        _grid(_screened(facts, result)),
+        _grid(_screened_rows(facts, result)),
         sentences=(*_hints(result), _advice(result)),
     )
 
@@ -73,7 +73,7 @@ def show_compressed(facts: Mapping[str, Any]) -> None:
             "comes closer to that of all rows."
         )
     share = 100 * facts["kept"] / facts["samples"]
-    _show(facts, f" ({share:.3g} %)", _grid(_compressed(facts)), sentences=sentences)
+    _show(facts, f" ({share:.3g} %)", _grid(_compressed_rows(facts)), sentences=sentences)
 
 
 def _show(
@@ -111,7 +111,7 @@ def _reasons(result: ScreeningResult) -> Table:
     return table
 
 
-def _screened(facts: Mapping[str, Any], result: ScreeningResult) -> Iterator[tuple[str, str]]:
+def _screened_rows(facts: Mapping[str, Any], result: ScreeningResult) -> Iterator[tuple[str, str]]:
     if facts["certified"]:
         yield "proof", "[green]certified[/green]: the dropped rows cannot change the model"
     else:
@@ -125,7 +125,7 @@ def _screened(facts: Mapping[str, Any], result: ScreeningResult) -> Iterator[tup
         yield "labels", escape(report.describe_labels(result))
 
 
-def _compressed(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "method", facts["method"]
     if facts["certified"]:
         same = "the model of the kept rows is the model of all rows"

@@ -70,7 +70,7 @@ def compress_file(options: Options) -> None:
         if weights is not None:
             with replacing(weights) as stream:
                 np.savetxt(stream, small.weights, fmt="%.17g")
-    facts = {**_compressed(small, options, training["penalty"]), **_files(options, table)}
+    facts = {**_compressed_facts(small, options, training["penalty"]), **_files(options, table)}
     if options["as_json"]:
         _print_json(facts)
     else:
@@ -132,7 +132,7 @@ def _columns(options: Options, loss: Loss) -> files.Columns:
     return files.Columns(kind=loss.task, **{name: options[name] for name in names})
 
 
-def _compressed(small: Compressed, options: Options, penalty: Penalty) -> dict[str, Any]:
+def _compressed_facts(small: Compressed, options: Options, penalty: Penalty) -> dict[str, Any]:
     """A machine-readable summary: JSON types only."""
     weights = options["weights_output"]
     used = None if weights is None else [float(small.weights.min()), float(small.weights.max())]
