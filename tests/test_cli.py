@@ -106,6 +106,13 @@ def test_says_what_was_kept_and_why(data):
     assert result.stderr == ""
 
 
+def test_labels_that_are_numbers_read_as_they_were_written(data):
+    words = "0 is -1, 1 is +1"
+    assert words in " ".join(screen(data, "data.svm").stdout.split())
+    X, y, _ = samples()
+    assert words in ss.screen(X, (y == "yes").astype(float)).summary()
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -165,7 +172,7 @@ def test_progress_is_shown_for_long_work(data, monkeypatch):
 def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
-    with stages():
+    with stages("screening"):
         progress.report("solver", 3, 10)
         time.sleep(0.3)
     assert "screening: solver" in capsys.readouterr().err
@@ -294,7 +301,7 @@ class _FullDisk:
     ],
 )
 def test_an_interrupted_write_leaves_nothing(data, monkeypatch, error, exit_code, words):
-    monkeypatch.setattr("safesift.faces.files.csv_file.copy_rows", _FullDisk(error))
+    monkeypatch.setattr("safesift.faces.files.arrow_files.copy_rows", _FullDisk(error))
     (data / "kept.csv").write_text("old")
     left = os.listdir(data)
     result = screen(data, "data.csv", "--overwrite")
@@ -337,7 +344,7 @@ def test_without_the_extra(tmp_path):
 def test_a_terminated_run_cleans_up(data):
     # a write that takes a minute, for a run that is terminated before
     script = (
-        "import time, safesift.faces.files.csv_file as c\n"
+        "import time, safesift.faces.files.arrow_files as c\n"
         "def wait(records, keep, stream):\n"
         "    print('writing', flush=True)\n"
         "    time.sleep(60)\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import safesift as ss
-from safesift.cli.compress import amount
+from safesift.cli.work import amount
 from tests.cli_files import N, assert_refused, command, kept_rows, run, samples
 
 compress = command("compress")

@@ -11,42 +11,42 @@ from safesift.faces import demo
 
 
 @pytest.fixture(scope="module")
-def outcome():
+def findings():
     return demo.experiment()
 
 
-def test_most_samples_go_and_the_model_stays(outcome):
-    assert outcome.result.certified
-    assert outcome.result.keep.mean() < 0.4
-    assert outcome.coef_change < 1e-9
-    assert outcome.n_disagreements == 0
+def test_most_samples_go_and_the_model_stays(findings):
+    assert findings.result.certified
+    assert findings.result.keep.mean() < 0.4
+    assert findings.coef_change < 1e-9
+    assert findings.n_disagreements == 0
 
 
-def test_margins_of_dropped_samples_are_above_one(outcome):
-    margins = outcome.y * (outcome.X @ outcome.on_all.coef)
-    assert margins[~outcome.result.keep].min() > 1.0
-    np.testing.assert_allclose(margins, outcome.margins, atol=1e-5)
+def test_margins_of_dropped_samples_are_above_one(findings):
+    margins = findings.y * (findings.X @ findings.on_all.coef)
+    assert margins[~findings.result.keep].min() > 1.0
+    np.testing.assert_allclose(margins, findings.margins, atol=1e-5)
 
 
-def test_the_story_has_the_numbers(outcome):
-    story = demo.tell(outcome)
-    keep = outcome.result.keep
+def test_the_story_has_the_numbers(findings):
+    story = demo.tell(findings)
+    keep = findings.result.keep
     for number in (len(keep), keep.sum(), (~keep).sum(), f"0 of {len(keep)}"):
         assert str(number) in story
     assert "proved to have no influence" in story
     assert max(map(len, story.splitlines())) <= 100
 
 
-def test_command(tmp_path, outcome, monkeypatch):
-    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+def test_command(tmp_path, findings, monkeypatch):
+    monkeypatch.setattr(demo, "experiment", lambda: findings)
     result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / "picture.png")])
     assert result.exit_code == 0, result.output
     assert f"The picture is in {tmp_path / 'picture.png'}." in result.stdout
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_matplotlib(tmp_path, outcome, monkeypatch, capsys):
-    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+def test_without_matplotlib(tmp_path, findings, monkeypatch, capsys):
+    monkeypatch.setattr(demo, "experiment", lambda: findings)
     monkeypatch.setattr(demo, "find_spec", lambda name: None)
     demo.run(tmp_path / "picture.png")
     last = capsys.readouterr().out.splitlines()[-1]
@@ -55,8 +55,8 @@ def test_without_matplotlib(tmp_path, outcome, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", ["picture.nonsense", "absent/picture.png"])
-def test_a_picture_that_cannot_be_written(tmp_path, outcome, monkeypatch, name):
-    monkeypatch.setattr(demo, "experiment", lambda: outcome)
+def test_a_picture_that_cannot_be_written(tmp_path, findings, monkeypatch, name):
+    monkeypatch.setattr(demo, "experiment", lambda: findings)
     result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / name)])
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1

@@ -104,7 +104,7 @@ def test_csv_compressed(write, extension, module):
 
 
 def test_csv_in_many_blocks(write, monkeypatch):
-    monkeypatch.setattr("safesift.faces.files.csv_file._BLOCK_BYTES", 64)
+    monkeypatch.setattr("safesift.faces.files.arrow_files._BLOCK_BYTES", 64)
     rows = [f"{i},{i % 2},{'x' * (i % 9)}\n" for i in range(200)]
     path = write("d.csv", "a,y,t\n" + "".join(rows))
     table = read(path, target="y", ignore=("t",), weights=None)
@@ -284,6 +284,7 @@ TABLE = "age,city,height,y\n30,Rome,1.8,yes\n40,Oslo,1.7,no\n"
     ("content", "columns", "words"),
     [
         (TABLE, {}, "--target is missing"),
+        (TABLE, {"target": ""}, "--target is missing"),
         (TABLE, {"target": "z"}, "no column 'z': there are age, city, height, y"),
         (TABLE, {"target": "y", "features": ("hieght",)}, "did you mean 'height'"),
         (TABLE, {"target": "y", "ignore": ("City",)}, "did you mean 'city'"),

@@ -140,9 +140,9 @@ def screen(**options: Any) -> None:
     model of the kept rows is the model of all rows, and that is proved.
     """
     with in_one_sentence():
-        from safesift.cli.screen import run
+        from safesift.cli.work import screen_file
 
-        run(options)
+        screen_file(options)
 
 
 @cli.command(short_help="Write a given number of rows, the best to train on.")
@@ -187,9 +187,9 @@ def compress(**options: Any) -> None:
     these as in your training.
     """
     with in_one_sentence():
-        from safesift.cli.compress import run
+        from safesift.cli.work import compress_file
 
-        run(options)
+        compress_file(options)
 
 
 @cli.command(short_help="See it work on handwritten digits.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -35,7 +34,7 @@ class _PatientProgress(Progress):
 
 
 @contextmanager
-def stages(work: str = "screening") -> Iterator[Callable[[str], None]]:
+def stages(work: str) -> Iterator[Callable[[str], None]]:
     """A bar on stderr, where that is a terminal; call what it yields at every new stage."""
     console = Console(stderr=True)
     bar = _PatientProgress(
@@ -54,63 +53,91 @@ def stages(work: str = "screening") -> Iterator[Callable[[str], None]]:
         yield stage
 
 
-def show(result: ScreeningResult, source: Path, output: Path) -> None:
+def show_screened(facts: Mapping[str, Any], result: ScreeningResult) -> None:
     """Print what was kept and why, how far it is proved, and how to train on it."""
-    console = Console()
-    count = report.counts(result)
-    console.print(
-        f"[bold]{count['kept']} of {count['samples']} rows kept[/bold], "
-        f"{count['samples'] - count['kept']} dropped: {escape(f'{source} → {output}')}"
+    _show(
+        facts,
+        f", {facts['samples'] - facts['kept']} dropped",
+        _reasons(result),
+        _grid(_screened_rows(facts, result)),
+        sentences=(*_hints(result), _advice(result)),
     )
-    console.print(_reasons(result))
-    console.print(_facts(result))
-    for sentence in (*_hints(result), advice(result)):
-        console.print(f"\n{escape(sentence)}", highlight=False)
 
 
 def show_compressed(facts: Mapping[str, Any]) -> None:
     """Print what was kept and how to train on it."""
+    sentences = [_compressed_advice(facts)]
+    if facts["weights_output"] is None:
+        sentences.append(
+            "With --weights-output FILE the rows are chosen together with weights, and the model "
+            "comes closer to that of all rows."
+        )
+    share = 100 * facts["kept"] / facts["samples"]
+    _show(facts, f" ({share:.3g} %)", _grid(_compressed_rows(facts)), sentences=sentences)
+
+
+def _show(
+    facts: Mapping[str, Any], how_many: str, *tables: Table, sentences: Iterable[str]
+) -> None:
     console = Console()
-    samples, kept = facts["samples"], facts["kept"]
     console.print(
-        f"[bold]{kept} of {samples} rows kept[/bold] ({100 * kept / samples:.3g} %): "
-        f"{escape(facts['input'])} → {escape(facts['output'])}"
+        f"[bold]{facts['kept']} of {facts['samples']} rows kept[/bold]{how_many}: "
+        + escape(f"{facts['input']} → {facts['output']}")
     )
+    for table in tables:
+        console.print(table)
+    for sentence in sentences:
+        console.print(f"\n{escape(sentence)}", highlight=False)
+
+
+def _grid(rows: Iterable[tuple[str, str]]) -> Table:
+    """Names and what they stand for, in markup."""
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(overflow="fold")  # a long path must stay whole
-    table.add_row("method", facts["method"])
-    table.add_row("proof", _compressed_proof(facts["certified"]))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _reasons(result: ScreeningResult) -> Table:
+    table = Table()
+    table.add_column("rows")
+    table.add_column("count", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("why")
+    for name, number, share, why in report.rows(result):
+        table.add_row(name, str(number), f"{share:.1f} %", why)
+    return table
+
+
+def _screened_rows(facts: Mapping[str, Any], result: ScreeningResult) -> Iterator[tuple[str, str]]:
+    if facts["certified"]:
+        yield "proof", "[green]certified[/green]: the dropped rows cannot change the model"
+    else:
+        yield "proof", "[red]not certified[/red]: a guess entered, check the model on all rows"
+    yield "gap", report.describe_gap(result)
+    yield "region", escape(facts["region"])
+    with_intercept = "with intercept" if facts["fit_intercept"] else "no intercept"
+    model = f"{facts['loss']}, {facts['penalty']}, alpha {facts['alpha']:g}, {with_intercept}"
+    yield "model", escape(model)
+    if result.classes is not None:
+        yield "labels", escape(report.describe_labels(result))
+
+
+def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "method", facts["method"]
+    if facts["certified"]:
+        same = "the model of the kept rows is the model of all rows"
+        yield "proof", f"[green]certified[/green]: {same}"
+    else:
+        yield "proof", "none: the model changes, as little as so few rows allow"
     if facts["weights_output"] is not None:
         low, high = facts["weight_range"]
-        table.add_row("weights", escape(f"{facts['weights_output']} ({low:.3g} to {high:.3g})"))
-    console.print(table)
-    console.print(f"\n{_compressed_advice(facts)}", highlight=False)
-    if facts["weights_output"] is None:
-        console.print(
-            "\nWith --weights-output FILE the rows are chosen together with weights, and the model "
-            "comes closer to that of all rows.",
-            highlight=False,
-        )
+        yield "weights", escape(f"{facts['weights_output']} ({low:.3g} to {high:.3g})")
 
 
-def _compressed_advice(facts: Mapping[str, Any]) -> str:
-    weights = "" if facts["weights_output"] is None else "these sample weights and "
-    if facts["alpha"] is None:
-        return f"Train on the kept rows with {weights}the same radius."
-    return (
-        f"Train on the kept rows with {weights}alpha = {facts['alpha']!r}, if your solver averages "
-        "the loss over its rows."
-    )
-
-
-def _compressed_proof(certified: bool) -> str:
-    if certified:
-        return "[green]certified[/green]: the model of the kept rows is the model of all rows"
-    return "none: the model changes, as little as so few rows allow"
-
-
-def advice(result: ScreeningResult) -> str:
+def _advice(result: ScreeningResult) -> str:
     """How to train on the kept rows so that the model stays the same."""
     problem = result.problem
     if not result.keep.any():
@@ -127,47 +154,14 @@ def advice(result: ScreeningResult) -> str:
     )
 
 
-def _reasons(result: ScreeningResult) -> Table:
-    table = Table()
-    table.add_column("rows")
-    table.add_column("count", justify="right")
-    table.add_column("share", justify="right")
-    table.add_column("why")
-    for name, number, share, why in report.rows(result):
-        table.add_row(name, str(number), f"{share:.1f} %", why)
-    return table
-
-
-def _facts(result: ScreeningResult) -> Table:
-    facts = report.as_dict(result)
-    table = Table.grid(padding=(0, 2))
-    table.add_row("proof", _proof(result))
-    table.add_row("gap", _gap(facts))
-    table.add_row("region", escape(facts["region"]))
-    with_intercept = "with intercept" if facts["fit_intercept"] else "no intercept"
-    model = f"{facts['loss']}, {facts['penalty']}, alpha {facts['alpha']:g}, {with_intercept}"
-    table.add_row("model", escape(model))
-    if result.classes is not None:
-        low, high = map(_label, result.classes)
-        table.add_row("labels", escape(f"{low} is -1, {high} is +1"))
-    return table
-
-
-def _proof(result: ScreeningResult) -> str:
-    if result.certified:
-        return "[green]certified[/green]: the dropped rows cannot change the model"
-    return "[red]not certified[/red]: a guess entered, check the model on all rows"
-
-
-def _gap(facts: dict[str, Any]) -> str:
-    if facts["gap"] is None:
-        return "unbounded"
-    relative = facts["relative_gap"]
-    return f"{facts['gap']:.3g}" + ("" if relative is None else f" ({relative:.2g} relative)")
-
-
-def _label(label: Any) -> str:
-    return f"{label:g}" if isinstance(label, float) else str(label)
+def _compressed_advice(facts: Mapping[str, Any]) -> str:
+    weights = "" if facts["weights_output"] is None else "these sample weights and "
+    if facts["alpha"] is None:
+        return f"Train on the kept rows with {weights}the same radius."
+    return (
+        f"Train on the kept rows with {weights}alpha = {facts['alpha']!r}, if your solver averages "
+        "the loss over its rows."
+    )
 
 
 def _hints(result: ScreeningResult) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""A small story on real data: which samples went, and that the model did not change."""
+"""A small story on real data: which samples went, and that the model did not change.
+
+It is told in words, and in a picture of all margins and of what easy and hard samples look like.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +18,12 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
+from safesift.faces.plotting import BLUE, INK, ORANGE
 from safesift.workflows.screening import ScreeningResult, screen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import SubFigure
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
@@ -23,10 +31,12 @@ T = TypeVar("T")
 DIGIT = 3
 ALPHA = 3e-4
 _REPEATS = 3
+_DROPPED, _KEPT = BLUE, ORANGE
+_GRID_COLUMNS = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class TimedModel:
     """A trained model, and the time it took."""
 
     coef: Array
@@ -34,34 +44,31 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class Findings:
     """Everything there is to tell.
 
     Attributes
     ----------
     images : array of shape (n_samples, 8, 8)
     digits : array of shape (n_samples,)
-    digit : int
-        The one against the others.
     X : array of shape (n_samples, 64)
         The images as rows of length 1.
     y : array of shape (n_samples,)
-        1 for the digit, -1 for the others.
+        1 for `DIGIT`, -1 for the others.
     result : ScreeningResult
     screening_seconds : float
-    on_all, on_kept : Fit
+    on_all, on_kept : TimedModel
         Trained on all rows, and on the kept ones.
     """
 
     images: NDArray
     digits: NDArray
-    digit: int
     X: Array
     y: Array
     result: ScreeningResult
     screening_seconds: float
-    on_all: Fit
-    on_kept: Fit
+    on_all: TimedModel
+    on_kept: TimedModel
 
     @property
     def margins(self) -> Array:
@@ -77,50 +84,47 @@ class Outcome:
     @property
     def n_disagreements(self) -> int:
         """How many samples the two models classify differently."""
-        signs = [np.sign(self.X @ fit.coef) for fit in (self.on_all, self.on_kept)]
+        signs = [np.sign(self.X @ model.coef) for model in (self.on_all, self.on_kept)]
         return int((signs[0] != signs[1]).sum())
 
 
 def run(picture: Path) -> None:
     """Tell the story, and draw it where matplotlib is there to draw with."""
-    outcome = experiment()
-    print(tell(outcome))
+    findings = experiment()
+    print(tell(findings))
     if find_spec("matplotlib") is None:
         print('\nFor the picture, install matplotlib:  pip install "safesift[plot]"')
         return
-    from safesift.faces.demo_picture import draw
-
-    draw(outcome, picture)
+    draw(findings, picture)
     print(f"\nThe picture is in {picture}.")
 
 
-def experiment() -> Outcome:
+def experiment() -> Findings:
     """Screen, then train scikit-learn's support vector machine on all rows and on the kept."""
     digits = load_digits()
     X, y = normalize(digits.data), np.where(digits.target == DIGIT, 1.0, -1.0)
     result, seconds = _timed(lambda: screen(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA))
     # scikit-learn sums the losses, and without our ½: its C is the same for all and for kept rows
     C = 1.0 / (2.0 * len(y) * ALPHA)
-    return Outcome(
+    return Findings(
         images=digits.images,
         digits=digits.target,
-        digit=DIGIT,
         X=X,
         y=y,
         result=result,
         screening_seconds=seconds,
-        on_all=_fit(X, y, C),
-        on_kept=_fit(X[result.keep], y[result.keep], C),
+        on_all=_train(X, y, C),
+        on_kept=_train(X[result.keep], y[result.keep], C),
     )
 
 
-def _fit(X: Array, y: Array, C: float) -> Fit:
+def _train(X: Array, y: Array, C: float) -> TimedModel:
     model = LinearSVC(
         loss="squared_hinge", C=C, fit_intercept=False, dual=True, tol=1e-10, max_iter=100_000,
         random_state=0,
     )  # fmt: skip
     fitted, seconds = _timed(lambda: model.fit(X, y))
-    return Fit(fitted.coef_[0], seconds)
+    return TimedModel(fitted.coef_[0], seconds)
 
 
 def _timed(work: Callable[[], T]) -> tuple[T, float]:
@@ -156,10 +160,10 @@ Does it hold? scikit-learn's LinearSVC, trained on all digits and on the kept on
 The same model, from {share_kept:.0%} of the data."""
 
 
-def tell(outcome: Outcome) -> str:
+def tell(findings: Findings) -> str:
     """The story in words."""
-    result = outcome.result
-    n, n_kept = len(outcome.y), int(result.keep.sum())
+    result = findings.result
+    n, n_kept = len(findings.y), int(result.keep.sum())
     return _STORY.format(
         digit=DIGIT,
         n=n,
@@ -169,9 +173,87 @@ def tell(outcome: Outcome) -> str:
         share_dropped=1 - n_kept / n,
         half_width=float((result.upper - result.lower).max()) / 2,
         proof="proved to have no influence" if result.certified else "NOT proved",
-        all_ms=1e3 * outcome.on_all.seconds,
-        kept_ms=1e3 * outcome.on_kept.seconds,
-        screening_ms=1e3 * outcome.screening_seconds,
-        coef_change=outcome.coef_change,
-        n_disagreements=outcome.n_disagreements,
+        all_ms=1e3 * findings.on_all.seconds,
+        kept_ms=1e3 * findings.on_kept.seconds,
+        screening_ms=1e3 * findings.screening_seconds,
+        coef_change=findings.coef_change,
+        n_disagreements=findings.n_disagreements,
     )
+
+
+def draw(findings: Findings, path: Path) -> None:
+    """Draw the story to a file, in the format of its extension."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 6.2), dpi=150, layout="constrained", facecolor="white")
+    left, right = figure.subfigures(1, 2, width_ratios=[1.1, 1])
+    _draw_margins(left.subplots(), findings)
+    keep, margins = findings.result.keep, findings.margins
+    easiest = _first_of_each(findings, np.where(keep, np.inf, -margins))
+    hardest = _first(findings, np.where(keep, margins, np.inf))
+    top, bottom = right.subfigures(2, 1)
+    _draw_digits(top, "Dropped: easy ones", _DROPPED, findings, easiest)
+    _draw_digits(bottom, "Kept: the hardest ones", _KEPT, findings, hardest)
+    figure.savefig(path)
+
+
+def _draw_margins(axes: Axes, findings: Findings) -> None:
+    order = np.argsort(findings.margins)
+    margins, kept = findings.margins[order], findings.result.keep[order]
+    rank = np.arange(len(order))
+    for rows, color in ((kept, _KEPT), (~kept, _DROPPED)):
+        axes.fill_between(rank, 1.0, margins, where=rows, color=color, alpha=0.18, lw=0)
+        axes.scatter(rank[rows], margins[rows], s=7, color=color, lw=0)
+    axes.axhline(1.0, color=INK, lw=1.2, ls="--")
+    axes.set_xlim(-0.01 * len(order), 1.01 * len(order))
+    _label(axes, kept, margins)
+
+
+def _label(axes: Axes, kept: NDArray[np.bool_], margins: Array) -> None:
+    n, n_kept = len(kept), int(kept.sum())
+    axes.set_title(
+        f"{n - n_kept} of {n} samples cannot change the model", fontweight="bold", loc="left"
+    )
+    axes.set_xlabel("samples, from the hardest to the easiest")
+    axes.set_ylabel("margin: how clearly the model is right")
+    axes.text(
+        0.99 * n, 0.93, "above 1 the loss is flat: no influence", ha="right", va="top", color=INK
+    )
+    axes.text(
+        n_kept * 1.15, margins.min(), f"{n_kept} kept", color=_KEPT, fontweight="bold", fontsize=13
+    )
+    axes.text(
+        0.55 * n, np.quantile(margins, 0.97), f"{n - n_kept} dropped", color=_DROPPED,
+        fontweight="bold", fontsize=13, ha="center",
+    )  # fmt: skip
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _first(findings: Findings, order: Array) -> list[NDArray[np.intp]]:
+    """The first samples in an order: a row of the digit, and a row of the others."""
+    return [
+        np.argsort(np.where(rows, order, np.inf))[:_GRID_COLUMNS]
+        for rows in (findings.y > 0, findings.y < 0)
+    ]
+
+
+def _first_of_each(findings: Findings, order: Array) -> list[NDArray[np.intp]]:
+    """The same, with different digits among the others."""
+    first = np.full_like(order, np.inf)
+    for digit in np.unique(findings.digits):
+        best = np.argmin(np.where(findings.digits == digit, order, np.inf))
+        first[best] = digit
+    return [_first(findings, order)[0], _first(findings, first)[1]]
+
+
+def _draw_digits(
+    figure: SubFigure, title: str, color: str, findings: Findings, rows: list[NDArray[np.intp]]
+) -> None:
+    figure.suptitle(title, color=color, fontweight="bold")
+    grid = figure.subplots(2, _GRID_COLUMNS)
+    for axes, sample in zip(grid.flat, np.concatenate(rows), strict=True):
+        axes.imshow(findings.images[sample], cmap="gray_r", interpolation="bicubic")
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set(color=color, lw=1.5)
+    for axes, name in zip(grid[:, 0], (f"{DIGIT}s", "others"), strict=True):
+        axes.set_ylabel(name, color=INK)

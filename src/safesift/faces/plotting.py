@@ -1,4 +1,4 @@
-"""Pictures of losses and of the choice of μ; matplotlib is only imported here."""
+"""Pictures of losses, choices, paths and compression; matplotlib is imported to draw them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from safesift.workflows.choose_mu import MuChoice
     from safesift.workflows.path import PathResult
 
-_COLORS = ("#333333", "#4477aa", "#dd7733", "#228833", "#aa3377", "#66ccee", "#ccbb44")
-_DROPPABLE, _SCORE = "#4477aa", "#dd7733"
+INK, BLUE, ORANGE, GREEN, SKY = "#333333", "#4477aa", "#dd7733", "#228833", "#66ccee"
+_COLORS = (INK, BLUE, ORANGE, GREEN, "#aa3377", SKY, "#ccbb44")
+_DROPPABLE, _SCORE = BLUE, ORANGE
 # a method keeps its colour in every picture
 _METHOD_COLORS = {
-    "hybrid": "#dd7733", "screening": "#4477aa", "random": "#333333", "margin": "#66ccee",
-    "leverage": "#228833",
+    "hybrid": ORANGE, "screening": BLUE, "random": INK, "margin": SKY, "leverage": GREEN,
 }  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     axes.set_xlabel("alpha" if path.alphas[0] >= path.alphas[-1] else "radius")
     axes.set_ylabel("coefficients")
     share = axes.twinx()
-    share.plot(path.alphas, path.n_kept, color="#333333", ls="--", lw=2, label="kept samples")
+    share.plot(path.alphas, path.n_kept, color=INK, ls="--", lw=2, label="kept samples")
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
     return axes

@@ -71,22 +71,38 @@ def _relative(result: ScreeningResult) -> float | None:
     return relative if np.isfinite(relative) else None
 
 
+def describe_gap(result: ScreeningResult) -> str:
+    """The duality gap at the centre in words."""
+    if not np.isfinite(result.gap):
+        return "unbounded"
+    relative = _relative(result)
+    return f"{result.gap:.3g}" + ("" if relative is None else f" ({relative:.2g} relative)")
+
+
+def describe_labels(result: ScreeningResult) -> str:
+    """Which label of a classification stands for which sign."""
+    # numbers in a file of text are read as floats: 1.0 was written as 1, most likely
+    low, high = (
+        str(label).removesuffix(".0") if isinstance(label, float) else label
+        for label in result.classes
+    )
+    return f"{low} is -1, {high} is +1"
+
+
 def summary(result: ScreeningResult) -> str:
     """A small table in plain text."""
     count = counts(result)
-    relative = _relative(result)
-    gap = f"{result.gap:.3g}" + ("" if relative is None else f" ({relative:.2g} relative)")
     proof = "proved" if result.certified else "NOT certified: a guess entered, check afterwards"
     head = (
         f"{count['kept']} of {count['samples']} samples kept, "
         f"{count['samples'] - count['kept']} dropped ({proof})"
     )
-    lines = [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
     zero = int(result.zero_coef.sum())
     if zero:
         head += f"; {zero} of {len(result.zero_coef)} features are zero"
-    tail = [f"  region: {result.region.describe()}", f"  duality gap at the centre: {gap}"]
+    lines = [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
+    lines.append(f"  region: {result.region.describe()}")
+    lines.append(f"  duality gap at the centre: {describe_gap(result)}")
     if result.classes is not None:
-        low, high = result.classes
-        tail.append(f"  labels: {low} is -1, {high} is +1")
-    return "\n".join([head, *lines, *tail])
+        lines.append(f"  labels: {describe_labels(result)}")
+    return "\n".join([head, *lines])

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from safesift.faces.files.base import Columns, Table
-from safesift.faces.files.csv_file import CsvTable
-from safesift.faces.files.npz_file import NpzTable
-from safesift.faces.files.parquet_file import ParquetTable
-from safesift.faces.files.streams import COMPRESSIONS
-from safesift.faces.files.svmlight_file import SvmlightTable
+from safesift.faces.files.arrow_files import CsvTable, ParquetTable
+from safesift.faces.files.matrix_files import NpzTable, SvmlightTable
+from safesift.faces.files.streams import COMPRESSIONS, check_output
+from safesift.faces.files.table import Columns, Table
 
-__all__ = ["FORMATS", "Columns", "Table", "format_of", "read"]
+__all__ = ["FORMATS", "Columns", "Table", "check_paths", "format_of", "read"]
 
 _TABLES: tuple[type[Table], ...] = (CsvTable, ParquetTable, NpzTable, SvmlightTable)
 
@@ -41,3 +39,28 @@ def read(path: Path, columns: Columns) -> Table:
     if table.n_rows == 0:
         raise ValueError(f"{path} holds no rows.")
     return table
+
+
+def check_paths(source: Path, output: Path, overwrite: bool) -> None:
+    """Refuse, in one sentence, what would fail later or would destroy something.
+
+    Parameters
+    ----------
+    source : Path
+        The file to read. It is never overwritten, by whatever name it goes.
+    output : Path
+        The file to write, in the format of `source`.
+    overwrite : bool
+        Whether the output may exist already.
+    """
+    if not source.exists():
+        raise ValueError(f"{source}: there is no such file.")
+    if not source.is_file():
+        raise ValueError(f"{source} is not a file.")
+    table = format_of(source)
+    if format_of(output) is not table:
+        raise ValueError(
+            f"The output is written in the format of the input, {table.format_name}: "
+            f"give {output.name} one of the extensions {', '.join(table.extensions)}."
+        )
+    check_output(output, source, overwrite)

@@ -1,4 +1,7 @@
-"""Open files that may be compressed, and write files that are either complete or not there."""
+"""Open files that may be compressed, and write files that are either complete or not there.
+
+Whether a file may be written is found out before the work and not after it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
 
 # extension -> how to open; both work on a path or on an open binary file
 COMPRESSIONS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
@@ -61,9 +66,7 @@ def reading(path: Path, what: str, *broken: type[Exception]) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as {what}: {reason}") from error
 
 
-def copy_rows(
-    records: Iterable[tuple[bool, bytes]], keep: NDArray[np.bool_], stream: IO[bytes]
-) -> None:
+def copy_rows(records: Iterable[tuple[bool, bytes]], keep: Mask, stream: IO[bytes]) -> None:
     """Copy the rows where `keep` is True, and all that is not a row, byte by byte.
 
     Parameters
@@ -81,3 +84,27 @@ def copy_rows(
             f"The file had {len(keep)} rows when read and has {row} when copied: was it changed "
             "meanwhile, or are its quotes unbalanced?"
         )
+
+
+def check_output(output: Path, source: Path, overwrite: bool) -> None:
+    """Refuse, in one sentence, an output that cannot be written or that would destroy something."""
+    directory = output.resolve().parent
+    if not directory.is_dir():
+        raise ValueError(f"{directory}: there is no such directory for the output.")
+    if not os.access(directory, os.W_OK):
+        raise ValueError(f"{directory}: no permission to write the output there.")
+    if not output.exists():
+        return
+    if os.path.samefile(source, output):
+        raise ValueError(f"{output} is the input itself: choose another name for the output.")
+    if not output.is_file():
+        raise ValueError(f"{output} exists and is not a file: choose another name for the output.")
+    if not overwrite:
+        raise ValueError(f"{output} exists already: add --overwrite, or choose another name.")
+
+
+def check_second_output(second: Path, output: Path, source: Path, overwrite: bool) -> None:
+    """The same for a file that is written beside the output."""
+    if second.resolve() in (output.resolve(), source.resolve()):
+        raise ValueError(f"{second} is the name of two files: choose another one.")
+    check_output(second, source, overwrite)

@@ -1,0 +1,154 @@
+"""Formats that hold the matrix as it is, without names of columns: NumPy archives and svmlight."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Self
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from safesift.faces.files.streams import Mask, copy_rows, open_read, reading
+from safesift.faces.files.table import Columns, Table, find_name, refuse_names
+
+
+class NpzTable(Table):
+    """An .npz file; every array with one entry per sample is cut, the others are copied."""
+
+    format_name = "npz"
+    extensions = (".npz",)
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns) -> Self:
+        refuse_names(columns, cls.format_name, "features", "ignore")
+        names = ["X", columns.target or "y", *filter(None, (columns.upper, columns.weights))]
+        X, y, *others = _load_all(path, names)
+        if columns.upper:
+            y = np.column_stack([y, others.pop(0)])
+        elif columns.kind == "interval" and y.ndim == 1:
+            raise ValueError(
+                f"--upper is missing: name the array of upper ends, or let {names[1]!r} have two "
+                "columns."
+            )
+        return cls(path, X, y, *others)
+
+    @classmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[NDArray]:
+        with reading(path, cls.format_name, ValueError), zipfile.ZipFile(path) as archive:
+            member = find_name("X.npy", archive.namelist(), "member")
+            with archive.open(member) as stream:
+                shape, in_columns, dtype = _read_header(stream)
+                if in_columns or dtype.hasobject or len(shape) != 2:
+                    raise ValueError("X must be a matrix of numbers, stored row by row")
+                row_bytes = shape[1] * dtype.itemsize
+                for start in range(0, shape[0], n_rows):
+                    size = min(n_rows, shape[0] - start) * row_bytes
+                    yield np.frombuffer(stream.read(size), dtype).reshape(-1, shape[1])
+
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
+        with zipfile.ZipFile(self.path) as archive:
+            compression = archive.infolist()[0].compress_type
+        with (
+            np.load(self.path) as arrays,
+            zipfile.ZipFile(stream, "w", compression) as archive,
+        ):
+            for name in arrays.files:
+                array = _load(arrays, name)
+                if array.shape[:1] == (self.n_rows,):
+                    array = array[keep]
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    npy.write_array(member, array, allow_pickle=False)
+
+
+def _load_all(path: Path, names: list[str]) -> list[NDArray]:
+    """These arrays of an archive, which must have one entry per sample."""
+    with reading(path, NpzTable.format_name), zipfile.ZipFile(path):
+        pass  # np.load would take a file that is not an archive for a pickle
+    with np.load(path) as arrays:
+        found = [_load(arrays, find_name(name, arrays.files, "array")) for name in names]
+    n_rows = {array.shape[:1] for array in found}
+    if len(n_rows) > 1 or n_rows == {()}:
+        shapes = ", ".join(
+            f"{name} {array.shape}" for name, array in zip(names, found, strict=True)
+        )
+        raise ValueError(f"{path}: the arrays must have one entry per sample, got {shapes}.")
+    return found
+
+
+def _load(arrays: np.lib.npyio.NpzFile, name: str) -> NDArray:
+    try:
+        array = arrays[name]
+    except ValueError as error:
+        raise ValueError(f"The array {name!r} cannot be read: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise ValueError(f"The member {name!r} of the archive is not an array.")
+    return array
+
+
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, whether it is stored column by column, and type of an array to come."""
+    if npy.read_magic(stream) == (1, 0):
+        return npy.read_array_header_1_0(stream)
+    return npy.read_array_header_2_0(stream)
+
+
+# an entry of the column 0, before any comment
+_FIRST_COLUMN = re.compile(rb"^[^#]*\s0+:")
+
+
+class SvmlightTable(Table):
+    """An svmlight or libsvm file: a target and index:value pairs on every line.
+
+    Lines are copied byte by byte, comments between samples stay.
+    """
+
+    format_name = "svmlight"
+    extensions = (".svm", ".svmlight", ".libsvm", ".txt")
+    compressible = True
+
+    @classmethod
+    def read(cls, path: Path, columns: Columns) -> Self:
+        if columns.kind == "interval":
+            raise ValueError(
+                "An interval has two ends, and svmlight files hold one target per row: use CSV, "
+                "Parquet or npz."
+            )
+        refuse_names(columns, cls.format_name, "target", "upper", "features", "ignore", "weights")
+        with reading(path, cls.format_name, ValueError), open_read(path) as stream:
+            return cls(path, *_parse(stream))
+
+    @classmethod
+    def blocks(
+        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+    ) -> Iterator[Any]:
+        with reading(path, cls.format_name, ValueError):
+            # whether columns are counted from 0 is a question to the whole file
+            with open_read(path) as lines:
+                from_zero = any(_FIRST_COLUMN.search(line) for line in lines)
+            with open_read(path) as lines:
+                while part := b"".join(itertools.islice(lines, n_rows)):
+                    yield _parse(io.BytesIO(part), n_features=n_features, zero_based=from_zero)[0]
+
+    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
+        with open_read(self.path) as lines:
+            copy_rows(((_is_sample(line), line) for line in lines), keep, stream)
+
+
+def _parse(stream: IO[bytes], **options: Any) -> tuple[Any, NDArray]:
+    """The matrix and the target of lines of text."""
+    # slow to import, and no other format needs it
+    from sklearn.datasets import load_svmlight_file
+
+    return load_svmlight_file(stream, **options)
+
+
+def _is_sample(line: bytes) -> bool:
+    return bool(line.partition(b"#")[0].strip())
