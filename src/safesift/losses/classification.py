@@ -30,6 +30,10 @@ class _Threshold(MarginLoss):
         return 1.0 - self.mu
 
     @property
+    def _minimisers(self) -> tuple[float, float]:
+        return self._edge, INF
+
+    @property
     def _edge_size(self) -> float:
         return 2.0 + abs(self.mu)
 

@@ -19,6 +19,8 @@ from safesift.parameters import require_positive
 class IntervalLoss(Loss):
     """f(pred; [l, u]) = ψ(distance of pred to [l, u]); targets have two columns, l and u.
 
+    ψ is convex and 0 at 0 only, so that [l, u] is where the loss is least.
+
     The conjugate ψ*(|ν|) + max(l·ν, u·ν) is computed as ν·(ψ*(|ν|)/ν + end): the sum would be
     inf − inf for large ν and ends. It is +inf on the side of an infinite end.
     """
@@ -65,6 +67,11 @@ class IntervalLoss(Loss):
         low, high = ends(y)
         steepest = self.lipschitz
         return np.where(np.isinf(low), 0.0, -steepest), np.where(np.isinf(high), 0.0, steepest)
+
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array]:
+        # ψ is the same on both sides, and so is the curvature of f*
+        low, high = ends(y)
+        return np.ascontiguousarray(low), np.ascontiguousarray(high)
 
     def anchors(self, y: ArrayLike) -> Array:
         low, high = ends(y)

@@ -20,6 +20,7 @@ class AbsoluteMargin(MarginLoss):
     smoothness = INF
     lipschitz = 1.0
     _dual_interval = (-1.0, 1.0)
+    _minimisers = (1.0, 1.0)
 
     def _phi(self, margin: Array) -> Array:
         return np.abs(margin - 1.0)
@@ -53,6 +54,7 @@ class SquaredMargin(MarginLoss):
     smoothness = 1.0
     lipschitz = INF
     _dual_interval = (-INF, INF)
+    _minimisers = (1.0, 1.0)
 
     def _phi(self, margin: Array) -> Array:
         return 0.5 * (1.0 - margin) ** 2
@@ -138,6 +140,9 @@ class Scaled(Loss):
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         lower, upper = self.loss.dual_interval(y)
         return self.factor * lower, self.factor * upper
+
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
+        return self.loss._dual_kink(y)
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
         return [

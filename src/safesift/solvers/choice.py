@@ -12,7 +12,6 @@ from safesift.design import DenseDesign, SparseDesign
 from safesift.penalties import L1, L2, ElasticNet
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.first_order import short_run
 from safesift.solvers.newton import LARGEST, newton
 from safesift.solvers.records import Fit, Settings
@@ -84,7 +83,7 @@ def prefers_dual_descent(problem: Problem, n_levels: int = 1) -> bool:
     wide = _WIDE_ALONE if alone else _WIDE
     if math.isfinite(problem.loss.smoothness) and design.n_columns <= wide:
         return False
-    return dual_form(problem.loss, problem.y) is not None
+    return problem.loss.dual_form(problem.y) is not None
 
 
 def solve(problem: Problem, tol: float = 1e-6) -> Evaluation:
