@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.losses.graph import Graph
 from safesift.losses.omegas import Omega
-from safesift.losses.roots import solve_increasing
-from safesift.losses.scalar import ScalarFunction
+from safesift.losses.scalar import ScalarFunction, solve_increasing
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.losses.branch import Branch, DualTerm, make_branch
 from safesift.losses.graph import Graph
-from safesift.losses.roots import solve_increasing
+from safesift.losses.scalar import solve_increasing
 
 Array = NDArray[np.float64]
 
