@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from safesift.losses.base import Array, Loss, MarginLoss, Piece, ResidualLoss
-from safesift.losses.branch import DualTerm
 from safesift.losses.convolved import Convolved
 from safesift.losses.graph import Graph, trace
-from safesift.losses.omegas import L1, Omega
+from safesift.losses.omegas import L1, DualTerm, Omega
 from safesift.losses.scalar import Function, ScalarFunction, require_callable
 
 Floor = Callable[[Array, Array], Array]

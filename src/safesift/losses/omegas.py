@@ -268,3 +268,34 @@ OMEGAS: dict[str, type[Omega]] = {
     "nonpositive_l1": NonpositiveL1,
     "entropy": Entropy,
 }
+
+
+@dataclass(frozen=True)
+class DualTerm:
+    """μΩ(u) + ½·width·u², what is added to the conjugate of f."""
+
+    omega: Omega
+    mu: float
+    width: float = 0.0
+
+    def value(self, u: Array) -> Array:
+        return self.omega.value(u, self.mu) + 0.5 * self.width * np.square(u)
+
+    def slope(self, u: Array, side: int) -> Array:
+        """Its derivative; at 0 the one from the given side."""
+        away = self.omega.slope(u, self.mu) + self.width * u
+        return np.where(u == 0, self.omega.slopes_at_zero(self.mu)[(side + 1) // 2], away)
+
+    def curvature(self, u: Array) -> Array:
+        return self.omega.curvature(u, self.mu) + self.width
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """Its second derivative away from 0 where that is a constant."""
+        own = self.omega.constant_curvature
+        return None if own is None else own * self.mu + self.width
+
+    @property
+    def strong_convexity(self) -> float:
+        """A modulus that is known without looking at f."""
+        return self.constant_curvature or 0.0
