@@ -16,11 +16,13 @@ conjugate with f*(0) = 0.
 
 from safesift.losses.base import Loss, MarginLoss, Piece, ResidualLoss
 from safesift.losses.classification import (
+    AbsoluteMargin,
     Hinge,
     Logistic,
     SafeLogistic,
     SmoothedHinge,
     SquaredHinge,
+    SquaredMargin,
 )
 from safesift.losses.interval import (
     AbsoluteInterval,
@@ -28,7 +30,7 @@ from safesift.losses.interval import (
     SmoothedInterval,
     SquaredInterval,
 )
-from safesift.losses.margin import AbsoluteMargin, Scaled, SquaredMargin
+from safesift.losses.multiples import Scaled
 from safesift.losses.numeric import NumericMargin, NumericResidual, from_function
 from safesift.losses.regression import (
     EpsilonInsensitive,
