@@ -37,6 +37,18 @@ class Piece:
         return bool(np.all(self.quadratic == 0) and np.all(self.linear == 0))
 
 
+def shifted(piece: Piece, by: Array) -> Piece:
+    """A piece of φ as one of φ(t − by), for every sample."""
+    with np.errstate(over="ignore"):
+        return Piece(
+            lower=by + piece.lower,
+            upper=by + piece.upper,
+            quadratic=np.broadcast_to(piece.quadratic, by.shape),
+            linear=piece.linear - piece.quadratic * by,
+            constant=by * (0.5 * piece.quadratic * by - piece.linear) + piece.constant,
+        )
+
+
 class Loss(ABC):
     """A convex loss f(prediction; y), elementwise, with infimum 0.
 
@@ -322,17 +334,7 @@ class ResidualLoss(Loss):
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
         y = np.asarray(y, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            return [
-                Piece(
-                    lower=y + piece.lower,
-                    upper=y + piece.upper,
-                    quadratic=np.broadcast_to(piece.quadratic, y.shape),
-                    linear=piece.linear - piece.quadratic * y,
-                    constant=y * (0.5 * piece.quadratic * y - piece.linear) + piece.constant,
-                )
-                for piece in self._pieces()
-            ]
+        return [shifted(piece, y) for piece in self._pieces()]
 
     @abstractmethod
     def _phi(self, residual: Array) -> Array: ...
