@@ -66,8 +66,8 @@ class Rounds:
         self.form = problem.loss.dual_form(problem.y)
         if self.kinked and self.form is None:
             raise ValueError(
-                f"loss={problem.loss!r} has kinks and a conjugate that is not quadratic: use its "
-                "smoothed version, or another loss."
+                f"loss={problem.loss!r} has kinks and declares no dual form: use its smoothed "
+                "version, or another loss."
             )
 
     def start(self, start: State | None) -> State:
