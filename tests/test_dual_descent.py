@@ -8,19 +8,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume, given
+from safesift.solvers.choice import prefers_dual_descent
+from safesift.solvers.path import solve_path
 from scipy import sparse
 
-from safesift import losses, regions
+from safesift import regions
 from safesift.arithmetic import threads
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import dual_loop
-from safesift.solvers.choice import prefers_dual_descent
 from safesift.solvers.dual_descent import dual_descent
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.newton import newton
-from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
@@ -49,27 +48,6 @@ def problem_of(loss="hinge", n=300, p=20, alpha=1e-3, intercept=False, storage="
         X.astype(more.pop("dtype", np.float64)), y, loss=loss, penalty="l2", alpha=alpha,
         fit_intercept=intercept, sample_weight=weights, **more,
     ).problem  # fmt: skip
-
-
-# --- the form of the conjugate ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_dual_form_is_the_conjugate(name):
-    problem = problem_of(name, n=40)
-    form = dual_form(problem.loss, problem.y)
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        v = np.clip(rng.normal(size=40), form.least, form.most)
-        with np.errstate(invalid="ignore"):
-            bend = np.where(v > 0, form.high * v, np.where(v < 0, form.low * v, 0.0))
-        expected = problem.loss.conjugate(v, problem.y)
-        np.testing.assert_allclose(0.5 * form.curvature * v**2 + bend, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("loss", [losses.Logistic(), losses.SafeLogistic(mu=0.5)])
-def test_other_conjugates_are_refused(loss):
-    assert dual_form(loss, np.array([-1.0, 1.0])) is None
 
 
 # --- optimality ---------------------------------------------------------------------------------
@@ -187,9 +165,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
     def coefs(n: int):
         with threads.limited(n):
-            return [
-                [f.at.point for f in fits] for fits in dual_descent(levels, Settings())
-            ]
+            return [[f.at.point for f in fits] for fits in dual_descent(levels, Settings())]
 
     np.testing.assert_array_equal(coefs(1), coefs(3))
 

@@ -6,9 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from safesift.solvers.path import solve_path
 
 from safesift.problem.inputs import make_problems
-from safesift.solvers.path import solve_path
 from safesift.solvers.records import Settings
 
 # far more than a block that is converted at a time

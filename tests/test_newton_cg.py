@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
+from safesift.solvers.choice import best_solver
+from safesift.solvers.gram_path import newton_path
 from scipy import sparse
 
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.solvers import newton_cg as module
-from safesift.solvers.choice import best_solver
 from safesift.solvers.conjugate_gradients import conjugate_gradients
-from safesift.solvers.gram_path import newton_path
 from safesift.solvers.newton import newton
 from safesift.solvers.newton_cg import newton_cg
 from safesift.solvers.records import Fit, Settings

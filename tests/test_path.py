@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from safesift.solvers.gram_path import newton_path
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -11,7 +12,6 @@ import safesift as ss
 from safesift.arithmetic.tally import counting
 from safesift.problem.inputs import make_problems
 from safesift.regions import Curvature
-from safesift.solvers.gram_path import newton_path
 from safesift.solvers.records import Settings
 from tests.laws.reference import optimum
 

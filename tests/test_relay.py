@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from safesift.solvers.choice import best_solver
+from safesift.solvers.relay import relay
 
 from safesift import safe_path
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import relay as module
-from safesift.solvers.choice import best_solver
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.records import Settings
-from safesift.solvers.relay import relay
 from tests.laws.reference import optimum
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from safesift.solvers.path import solve_path
 
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
-from safesift.solvers.path import solve_path
 from safesift.solvers.records import Fit, Settings
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
+from safesift.solvers.working_gram import WorkingGram
 from scipy import sparse
 
 from safesift import penalties
@@ -18,7 +19,6 @@ from safesift.regions.energy import distance_bound, proved_curvature
 from safesift.solvers.newton import newton
 from safesift.solvers.records import Fit, Settings
 from safesift.solvers.sparse_newton import sparse_newton
-from safesift.solvers.working_gram import WorkingGram
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import SMOOTH_NAMES

@@ -29,8 +29,7 @@ _PUBLIC = {
     "safesift.estimators.tracking.tracker": ("SafeTracker",),
     "safesift.faces.plotting": ("plot_losses",),
     "safesift.losses.omegas": ("CustomOmega", "Omega"),
-    "safesift.losses.safe": ("infimum_convolution", "make_safe"),
-    "safesift.losses.sets": ("SetDistance",),
+    "safesift.losses.safe": ("SetDistance", "infimum_convolution", "make_safe"),
     "safesift.regions": ("RegionError",),
     "safesift.workflows.choose_mu": ("mu_for_fraction", "mu_max"),
     "safesift.workflows.compression": ("Compressed", "Ranking", "compress", "rank_samples"),
@@ -68,8 +67,7 @@ if TYPE_CHECKING:
     from safesift.estimators.tracking.tracker import SafeTracker
     from safesift.faces.plotting import plot_losses
     from safesift.losses.omegas import CustomOmega, Omega
-    from safesift.losses.safe import infimum_convolution, make_safe
-    from safesift.losses.sets import SetDistance
+    from safesift.losses.safe import SetDistance, infimum_convolution, make_safe
     from safesift.regions import RegionError
     from safesift.workflows.choose_mu import mu_for_fraction, mu_max
     from safesift.workflows.compression import Compressed, Ranking, compress, rank_samples

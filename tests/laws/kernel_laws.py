@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from safesift.regions.kernel_ball import gap_ball
+from safesift.solvers.kernel_path import kernel_path
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import safesift as ss
@@ -18,9 +20,7 @@ from safesift.problem.decisions import Bounds
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.problem.problem import Problem
-from safesift.regions.kernel_ball import gap_ball
 from safesift.regions.kernel_curvature import curvature_set
-from safesift.solvers.kernel_path import kernel_path
 from safesift.solvers.records import Settings
 from tests.laws.problems import Recipe, arrays
 from tests.laws.reference import Optimum, dense_rows, optimum

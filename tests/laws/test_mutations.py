@@ -12,9 +12,9 @@ import pytest
 
 from safesift import regions
 from safesift.losses.base import Piece
-from safesift.losses.branch import DualTerm
 from safesift.losses.convolved import Convolved
 from safesift.losses.numeric import _Numeric
+from safesift.losses.omegas import DualTerm
 from safesift.problem import duality
 from safesift.problem.problem import Problem
 from safesift.regions import ball, cuts, ellipsoid, ellipsoidal

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safesift.solvers.working_gram import WorkingGram
 
 from safesift.problem.decisions import decide
 from safesift.problem.gram import WeightedGram
 from safesift.regions import energy, near
 from safesift.regions.base import Region
 from safesift.solvers import deciding
-from safesift.solvers.working_gram import WorkingGram
 from tests.laws import planted, planted_laws
 from tests.laws.strategies import examples
 

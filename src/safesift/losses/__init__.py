@@ -7,7 +7,8 @@ strict containment of an interval of predictions in a piece.
 To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1),
 `ResidualLoss` (a function φ of the residual prediction − y) or `IntervalLoss` (a function ψ of the
 distance of the prediction to an interval) and put it into `LOSSES`; the law tests pick it up from
-there.
+there. Where φ* is a parabola with a kink at 0, declare the ends of argmin φ as `_minimisers`: the
+dual solvers then have closed-form steps (`Loss.dual_form`).
 
 Every loss here is convex, non-negative, and has infimum 0, so that 0 is in the domain of its
 conjugate with f*(0) = 0.
@@ -15,11 +16,13 @@ conjugate with f*(0) = 0.
 
 from safesift.losses.base import Loss, MarginLoss, Piece, ResidualLoss
 from safesift.losses.classification import (
+    AbsoluteMargin,
     Hinge,
     Logistic,
     SafeLogistic,
     SmoothedHinge,
     SquaredHinge,
+    SquaredMargin,
 )
 from safesift.losses.interval import (
     AbsoluteInterval,
@@ -27,7 +30,7 @@ from safesift.losses.interval import (
     SmoothedInterval,
     SquaredInterval,
 )
-from safesift.losses.margin import AbsoluteMargin, Scaled, SquaredMargin
+from safesift.losses.multiples import Scaled
 from safesift.losses.numeric import NumericMargin, NumericResidual, from_function
 from safesift.losses.regression import (
     EpsilonInsensitive,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safesift.arithmetic.numerics import EPS
+from safesift.losses.dual_form import DualForm
 
 Array = NDArray[np.float64]
 INF = math.inf
@@ -34,6 +35,18 @@ class Piece:
     def is_flat(self) -> bool:
         """Whether the loss is constant on this piece, for every sample."""
         return bool(np.all(self.quadratic == 0) and np.all(self.linear == 0))
+
+
+def shifted(piece: Piece, by: Array) -> Piece:
+    """A piece of φ as one of φ(t − by), for every sample."""
+    with np.errstate(over="ignore"):
+        return Piece(
+            lower=by + piece.lower,
+            upper=by + piece.upper,
+            quadratic=np.broadcast_to(piece.quadratic, by.shape),
+            linear=piece.linear - piece.quadratic * by,
+            constant=by * (0.5 * piece.quadratic * by - piece.linear) + piece.constant,
+        )
 
 
 class Loss(ABC):
@@ -155,6 +168,22 @@ class Loss(ABC):
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         """The closure of the domain of f*(·; y)."""
 
+    def dual_form(self, y: ArrayLike) -> DualForm | None:
+        """f*(·; y) as a parabola with a kink at 0; None where it is none, or known roughly only.
+
+        With quadratic rays and f*(0) = 0 each side of f* is ½a·v² + b·v. The b are the ends of
+        ∂f*(0) = argmin f (Fenchel–Young), and where both sides have the same a it is one over the
+        smoothness: f is L-smooth just where f* is 1/L-strongly convex.
+        """
+        kink = self._dual_kink(y)
+        if kink is None or not self.quadratic_rays or self.precision > 0:
+            return None
+        return DualForm(1.0 / self.smoothness, *kink, *self.dual_interval(y))
+
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
+        """The ends of argmin f(·; y); None unless both sides of f* have the same curvature."""
+        return None
+
     @abstractmethod
     def pieces(self, y: ArrayLike) -> list[Piece]:
         """The flat, linear and quadratic pieces of f(·; y), as intervals of predictions."""
@@ -192,9 +221,8 @@ class MarginLoss(Loss):
         return self._ddphi(np.multiply(y, pred, dtype=np.float64))
 
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
-        positive = np.greater(y, 0)
         lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-        return self._floor(np.where(positive, lower, -upper), np.where(positive, upper, -lower))
+        return self._floor(*_mirrored(lower, upper, y))
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -204,17 +232,16 @@ class MarginLoss(Loss):
         return np.abs(nu) * (self._edge_size + np.abs(nu) / min(self.smoothness, 1.0))
 
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
-        lower, upper = self._dual_interval
-        positive = np.greater(y, 0)
-        return np.where(positive, lower, -upper), np.where(positive, upper, -lower)
+        return _mirrored(*self._dual_interval, y)
+
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
+        return None if self._minimisers is None else _mirrored(*self._minimisers, y)
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
         y = np.asarray(y, dtype=np.float64)
-        positive = y > 0
         return [
             Piece(
-                lower=np.where(positive, piece.lower, -piece.upper),
-                upper=np.where(positive, piece.upper, -piece.lower),
+                *_mirrored(piece.lower, piece.upper, y),
                 quadratic=np.broadcast_to(piece.quadratic, y.shape),
                 linear=y * piece.linear,
                 constant=np.broadcast_to(piece.constant, y.shape),
@@ -241,11 +268,20 @@ class MarginLoss(Loss):
     @abstractmethod
     def _dual_interval(self) -> tuple[float, float]: ...
 
+    # the ends of argmin φ, declared where both sides of φ* have the same curvature
+    _minimisers: tuple[float, float] | None = None
+
     # the size of the margins at which the loss bends
     _edge_size: float = 2.0
 
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...
+
+
+def _mirrored(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """An interval of margins as one of predictions, or of slopes, and the other way round."""
+    positive = np.greater(y, 0)
+    return np.where(positive, lower, -upper), np.where(positive, upper, -lower)
 
 
 class ResidualLoss(Loss):
@@ -290,19 +326,15 @@ class ResidualLoss(Loss):
         zeros = np.zeros(np.shape(y))
         return zeros + lower, zeros + upper
 
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
+        if self._minimisers is None:
+            return None
+        lower, upper = self._minimisers
+        return np.add(y, lower, dtype=np.float64), np.add(y, upper, dtype=np.float64)
+
     def pieces(self, y: ArrayLike) -> list[Piece]:
         y = np.asarray(y, dtype=np.float64)
-        with np.errstate(over="ignore"):
-            return [
-                Piece(
-                    lower=y + piece.lower,
-                    upper=y + piece.upper,
-                    quadratic=np.broadcast_to(piece.quadratic, y.shape),
-                    linear=piece.linear - piece.quadratic * y,
-                    constant=y * (0.5 * piece.quadratic * y - piece.linear) + piece.constant,
-                )
-                for piece in self._pieces()
-            ]
+        return [shifted(piece, y) for piece in self._pieces()]
 
     @abstractmethod
     def _phi(self, residual: Array) -> Array: ...
@@ -323,6 +355,9 @@ class ResidualLoss(Loss):
     @property
     @abstractmethod
     def _dual_interval(self) -> tuple[float, float]: ...
+
+    # the ends of argmin φ, declared where both sides of φ* have the same curvature
+    _minimisers: tuple[ArrayLike, ArrayLike] | None = None
 
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...

@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
 from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
+from safesift.losses.numeric import numeric_version
+from safesift.losses.omegas import Quadratic
 from safesift.parameters import require_finite, require_non_negative, require_positive
 
 # (e^z − 1 − z)/z² as a polynomial, highest power first, to 1e-17 on [−1, 0]
@@ -28,6 +30,10 @@ class _Threshold(MarginLoss):
     def _edge(self) -> float:
         """Where the flat piece begins."""
         return 1.0 - self.mu
+
+    @property
+    def _minimisers(self) -> tuple[float, float]:
+        return self._edge, INF
 
     @property
     def _edge_size(self) -> float:
@@ -181,6 +187,68 @@ class SmoothedHinge(_Threshold):
             ),
             Piece(-INF, edge - width, linear=-1.0, constant=edge - 0.5 * width),
         ]
+
+
+@dataclass(frozen=True)
+class AbsoluteMargin(MarginLoss):
+    """φ(m) = |1 − m|: least absolute deviations from the label. Flat nowhere."""
+
+    smoothness = INF
+    lipschitz = 1.0
+    _dual_interval = (-1.0, 1.0)
+    _minimisers = (1.0, 1.0)
+
+    def _phi(self, margin: Array) -> Array:
+        return np.abs(margin - 1.0)
+
+    def _dphi(self, margin: Array) -> Array:
+        return np.sign(margin - 1.0)
+
+    def _ddphi(self, margin: Array) -> Array:
+        return np.zeros_like(margin)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.zeros_like(lower)
+
+    def _conjugate(self, u: Array) -> Array:
+        return np.where(np.abs(u) <= 1.0, u, INF)
+
+    def _pieces(self) -> list[Piece]:
+        return [
+            Piece(-INF, 1.0, linear=-1.0, constant=1.0),
+            Piece(1.0, INF, linear=1.0, constant=-1.0),
+        ]
+
+    def smoothed(self, width: float) -> Loss:
+        return numeric_version(self).convolved(Quadratic(), width)
+
+
+@dataclass(frozen=True)
+class SquaredMargin(MarginLoss):
+    """φ(m) = ½(1 − m)²: least squares on the labels. One quadratic piece, flat nowhere."""
+
+    smoothness = 1.0
+    lipschitz = INF
+    _dual_interval = (-INF, INF)
+    _minimisers = (1.0, 1.0)
+
+    def _phi(self, margin: Array) -> Array:
+        return 0.5 * (1.0 - margin) ** 2
+
+    def _dphi(self, margin: Array) -> Array:
+        return margin - 1.0
+
+    def _ddphi(self, margin: Array) -> Array:
+        return np.ones_like(margin)
+
+    def _floor(self, lower: Array, upper: Array) -> Array:
+        return np.ones_like(lower)
+
+    def _conjugate(self, u: Array) -> Array:
+        return u * (1.0 + 0.5 * u)
+
+    def _pieces(self) -> list[Piece]:
+        return [Piece(-INF, INF, quadratic=1.0, linear=-1.0, constant=0.5)]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
-from safesift.losses.interpolant import NotSmoothError
-from safesift.losses.scalar import ScalarFunction
+from safesift.losses.scalar import NotSmoothError, ScalarFunction
 
 Array = NDArray[np.float64]
 

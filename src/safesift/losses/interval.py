@@ -7,17 +7,19 @@ With intervals [y − ε, y + ε] these are the ε-insensitive losses.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from safesift.losses.base import INF, Array, Loss, Piece
+from safesift.losses.base import INF, Array, Loss, Piece, shifted
 from safesift.parameters import require_positive
 
 
 class IntervalLoss(Loss):
     """f(pred; [l, u]) = ψ(distance of pred to [l, u]); targets have two columns, l and u.
+
+    ψ is convex and 0 at 0 only, so that [l, u] is where the loss is least.
 
     The conjugate ψ*(|ν|) + max(l·ν, u·ν) is computed as ν·(ψ*(|ν|)/ν + end): the sum would be
     inf − inf for large ν and ends. It is +inf on the side of an infinite end.
@@ -66,6 +68,11 @@ class IntervalLoss(Loss):
         steepest = self.lipschitz
         return np.where(np.isinf(low), 0.0, -steepest), np.where(np.isinf(high), 0.0, steepest)
 
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array]:
+        # both sides of f* have the curvature of ψ*; compiled steps want arrays in one piece
+        low, high = ends(y)
+        return np.ascontiguousarray(low), np.ascontiguousarray(high)
+
     def anchors(self, y: ArrayLike) -> Array:
         low, high = ends(y)
         return np.stack([np.where(np.isinf(low), high, low), np.where(np.isinf(high), low, high)])
@@ -75,9 +82,7 @@ class IntervalLoss(Loss):
         zeros = np.zeros_like(low)
         pieces = [Piece(low, high, zeros, zeros, zeros)]
         for end, sign in ((low, -1.0), (high, 1.0)):
-            finite = np.where(np.isinf(end), 0.0, end)
-            for piece in self._outer_pieces():
-                pieces.append(_placed(piece, end, finite, sign))
+            pieces += [_placed(piece, end, sign) for piece in self._outer_pieces()]
         return pieces
 
     @abstractmethod
@@ -116,19 +121,12 @@ def excess(pred: ArrayLike, y: ArrayLike) -> Array:
         return np.where(pred > high, pred - high, np.where(pred < low, pred - low, inside))
 
 
-def _placed(piece: Piece, end: Array, finite: Array, sign: float) -> Piece:
+def _placed(piece: Piece, end: Array, sign: float) -> Piece:
     """A piece of ψ(sign·(t − end)) as a piece in t; of no extent where the end is infinite."""
-    near, far = end + sign * piece.lower, end + sign * piece.upper
-    near, far = (near, far) if sign > 0 else (far, near)
-    quadratic, linear = piece.quadratic, sign * piece.linear  # of ψ as a function of t − end
-    with np.errstate(over="ignore"):
-        return Piece(
-            lower=near,
-            upper=far,
-            quadratic=np.full_like(finite, quadratic),
-            linear=linear - quadratic * finite,
-            constant=finite * (0.5 * quadratic * finite - linear) + piece.constant,
-        )
+    lower, upper = (piece.lower, piece.upper) if sign > 0 else (-piece.upper, -piece.lower)
+    turned = replace(piece, lower=lower, upper=upper, linear=sign * piece.linear)
+    placed = shifted(turned, np.where(np.isinf(end), 0.0, end))
+    return replace(placed, lower=end + lower, upper=end + upper)
 
 
 @dataclass(frozen=True)

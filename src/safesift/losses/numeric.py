@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from safesift.losses.base import Array, Loss, MarginLoss, Piece, ResidualLoss
-from safesift.losses.branch import DualTerm
 from safesift.losses.convolved import Convolved
 from safesift.losses.graph import Graph, trace
-from safesift.losses.omegas import L1, Omega
-from safesift.losses.scalar import Function, ScalarFunction
+from safesift.losses.omegas import L1, DualTerm, Omega
+from safesift.losses.scalar import Function, ScalarFunction, require_callable
 
 Floor = Callable[[Array, Array], Array]
 # the term of a loss that is not convolved with anything
@@ -182,17 +181,14 @@ def from_function(
     >>> print(safe.value([0.3, 3.5], 0.0).round(6))
     [0.       2.162278]
     """
+    require_callable("function", function)
     for name, given in (
-        ("function", function),
         ("derivative", derivative),
         ("second_derivative", second_derivative),
         ("curvature_floor", curvature_floor),
     ):
-        if not (callable(given) or (given is None and name != "function")):
-            raise TypeError(
-                f"{name} must be callable, got {type(given).__name__}: pass a vectorised Python "
-                "function."
-            )
+        if given is not None:
+            require_callable(name, given)
     if task not in ("classification", "regression"):
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
     _require_vectorised(function)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -18,10 +17,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 
-from safesift.losses.interpolant import Interpolant, NotSmoothError, interpolate
+from safesift.losses.scalar import (
+    Function,
+    Interpolant,
+    NotSmoothError,
+    call,
+    interpolate,
+    require_callable,
+)
 
 Array = NDArray[np.float64]
-Function = Callable[[Array], Array]
 INF = math.inf
 
 
@@ -179,13 +184,9 @@ class CustomOmega(Omega):
     derivative: Function | None = None
 
     def __post_init__(self) -> None:
-        for name in ("function", "derivative"):
-            given = getattr(self, name)
-            if not (callable(given) or (name == "derivative" and given is None)):
-                raise TypeError(
-                    f"omega: {name} must be callable, got {type(given).__name__}: pass a "
-                    "vectorised Python function."
-                )
+        require_callable("omega: function", self.function)
+        if self.derivative is not None:
+            require_callable("omega: derivative", self.derivative)
         self._require_consistent()
         left, right = self._one_sided
         if not (math.isfinite(left + right) and left <= right):
@@ -202,19 +203,16 @@ class CustomOmega(Omega):
         return bool(values[0] > 0 and np.allclose(values, values[0] * np.abs(u), rtol=1e-12))
 
     def value(self, u: ArrayLike, mu: float) -> Array:
-        u = np.asarray(u, dtype=np.float64)
         with np.errstate(all="ignore"):
-            return mu * (np.asarray(self.function(u), dtype=np.float64) - self._at_zero)
+            return mu * (call(self.function, u) - self._at_zero)
 
     def slope(self, u: ArrayLike, mu: float) -> Array:
-        u = np.asarray(u, dtype=np.float64)
         if self.derivative is None:
             return mu * self._interpolant.derivative(u)
         with np.errstate(all="ignore"):
-            return mu * np.asarray(self.derivative(u), dtype=np.float64)
+            return mu * call(self.derivative, u)
 
     def curvature(self, u: ArrayLike, mu: float) -> Array:
-        u = np.asarray(u, dtype=np.float64)
         if self.derivative is None:
             return mu * self._interpolant.second_derivative(u)
         return mu * self._interpolant.derivative(u)
@@ -256,10 +254,10 @@ class CustomOmega(Omega):
     def _one_sided(self) -> tuple[float, float]:
         # Ω(h)/h falls towards the derivative as h does: at such an h nothing is left of the rest
         h = np.array([-1e-150, 1e-150])
-        with np.errstate(all="ignore"):
-            if self.derivative is not None:
-                left, right = np.asarray(self.derivative(h), dtype=np.float64)
-            else:
+        if self.derivative is not None:
+            left, right = call(self.derivative, h)
+        else:
+            with np.errstate(all="ignore"):
                 left, right = self.value(h, 1.0) / h
         return float(left), float(right)
 
@@ -270,3 +268,34 @@ OMEGAS: dict[str, type[Omega]] = {
     "nonpositive_l1": NonpositiveL1,
     "entropy": Entropy,
 }
+
+
+@dataclass(frozen=True)
+class DualTerm:
+    """μΩ(u) + ½·width·u², what is added to the conjugate of f."""
+
+    omega: Omega
+    mu: float
+    width: float = 0.0
+
+    def value(self, u: Array) -> Array:
+        return self.omega.value(u, self.mu) + 0.5 * self.width * np.square(u)
+
+    def slope(self, u: Array, side: int) -> Array:
+        """Its derivative; at 0 the one from the given side."""
+        away = self.omega.slope(u, self.mu) + self.width * u
+        return np.where(u == 0, self.omega.slopes_at_zero(self.mu)[(side + 1) // 2], away)
+
+    def curvature(self, u: Array) -> Array:
+        return self.omega.curvature(u, self.mu) + self.width
+
+    @property
+    def constant_curvature(self) -> float | None:
+        """Its second derivative away from 0 where that is a constant."""
+        own = self.omega.constant_curvature
+        return None if own is None else own * self.mu + self.width
+
+    @property
+    def strong_convexity(self) -> float:
+        """A modulus that is known without looking at f."""
+        return self.constant_curvature or 0.0

@@ -18,6 +18,7 @@ class Squared(ResidualLoss):
     smoothness = 1.0
     lipschitz = INF
     _dual_interval = (-INF, INF)
+    _minimisers = (0.0, 0.0)
 
     def _phi(self, residual: Array) -> Array:
         return 0.5 * residual**2
@@ -50,6 +51,7 @@ class Huber(ResidualLoss):
 
     delta: float = 1.0
     smoothness = 1.0
+    _minimisers = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         require_positive("delta", self.delta)
@@ -100,6 +102,11 @@ class _Insensitive(ResidualLoss):
         if np.ndim(self.epsilon) == 0:
             return self
         return replace(self, epsilon=np.asarray(self.epsilon)[rows])
+
+    @property
+    def _minimisers(self) -> tuple[Array, Array]:
+        epsilon = np.asarray(self.epsilon, dtype=np.float64)
+        return -epsilon, epsilon
 
     def _excess(self, residual: Array) -> Array:
         """Signed distance of the residual to the tube."""

@@ -25,7 +25,6 @@ from safesift.regions.ball import Balls
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.driver import Level
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.dual_loop import Loop
 from safesift.solvers.newton import Newton
 from safesift.solvers.records import Settings
@@ -65,7 +64,7 @@ class DualDescent(Solver):
             return "samples are folded away"
         if not isinstance(problem.design, DenseDesign | SparseDesign):
             return "it works with rows in memory"
-        if dual_form(problem.loss, problem.y) is None:
+        if problem.loss.dual_form(problem.y) is None:
             return f"the loss {problem.loss!r} has no dual steps in closed form"
         return ""
 

@@ -17,7 +17,6 @@ from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Ray
 from safesift.problem.problem import Problem
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY, mean_row_length
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.dual_newton import Part, proximal_points
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ class Loop:
         from safesift.arithmetic.compiled import dual
 
         self._compiled = dual
-        self._form = dual_form(problem.loss, problem.y)
+        self._form = problem.loss.dual_form(problem.y)
         self._matrix = _arrays(problem.design)
         self._row_length = mean_row_length(problem.design)
         self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import norm, solve_positive, total
 from safesift.design.base import Design
-from safesift.solvers.dual_form import DualForm
+from safesift.losses.dual_form import DualForm
 
 Array = NDArray[np.float64]
 
@@ -51,11 +51,6 @@ class Part:
     rest: Array
     alpha: float
 
-    def conjugate(self, v: Array) -> Array:
-        with np.errstate(invalid="ignore"):
-            bend = np.where(v > 0, self.form.high * v, np.where(v < 0, self.form.low * v, 0.0))
-        return 0.5 * self.form.curvature * v**2 + bend
-
     def pulled(self, pred: Array, width: float) -> Array:
         """The slopes of the envelopes at the predictions."""
         form, pull = self.form, pred + width * self.nu
@@ -67,7 +62,7 @@ class Part:
     def gap(self, pred: Array) -> float:
         """Σ shares_i (f(t_i) + f*(ν_i) − t_i ν_i)."""
         slope = self.pulled(pred, 0.0)
-        lost = pred * (slope - self.nu) - self.conjugate(slope) + self.conjugate(self.nu)
+        lost = pred * (slope - self.nu) - self.form.value(slope) + self.form.value(self.nu)
         return total(self.shares, lost)
 
 
@@ -133,5 +128,5 @@ class _Envelope:
     def _value(self, point: Array, pred: Array) -> float:
         part, v = self._part, self._part.pulled(pred, self._width)
         near = 0.5 * self._width * (v - part.nu) ** 2
-        envelopes = total(part.shares, pred * v - part.conjugate(v) - near)
+        envelopes = total(part.shares, pred * v - part.form.value(v) - near)
         return envelopes + float(part.rest @ point + 0.5 * (self._ridge * point) @ point)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import solve_positive
 from safesift.design.kernels import NotPositiveError
-from safesift.solvers.dual_form import DualForm, dual_form
+from safesift.losses.dual_form import DualForm
 from safesift.solvers.kernel_block import Block
 
 Array = NDArray[np.float64]
@@ -38,12 +38,12 @@ def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
     Parameters
     ----------
     block : Block
-        Of a loss whose conjugate is a parabola with a kink (`solvers.dual_form`).
+        Of a loss with a dual form.
     beta : array
         A start; feasible.
     tol : float
     """
-    form = dual_form(block.loss, block.y)
+    form = block.loss.dual_form(block.y)
     inner = Inner(beta, 0.0, np.inf)
     for k in range(_ALTERNATIONS):
         inner = improve_by_pairs(block, form, inner.beta, tol, _SWEEPS if k else _FIRST_SWEEPS)

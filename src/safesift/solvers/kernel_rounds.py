@@ -15,7 +15,6 @@ from safesift.problem.duality import Ray
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.solvers.driver import Level
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_newton import solve_by_newton
 from safesift.solvers.kernel_pairs import Inner, improve_by_pairs, solve_by_pairs
@@ -65,11 +64,11 @@ class Rounds:
             self.lower = np.where(self.steps > 0, -self.steps * most, 0.0)
             self.upper = np.where(self.steps > 0, -self.steps * least, 0.0)
         self.kinked = math.isinf(problem.loss.smoothness)
-        self.form = dual_form(problem.loss, problem.y)
+        self.form = problem.loss.dual_form(problem.y)
         if self.kinked and self.form is None:
             raise ValueError(
-                f"loss={problem.loss!r} has kinks and a conjugate that is not quadratic: use its "
-                "smoothed version, or another loss."
+                f"loss={problem.loss!r} has kinks and declares no dual form: use its smoothed "
+                "version, or another loss."
             )
 
     def start(self, start: State | None) -> State:
@@ -140,7 +139,7 @@ class Rounds:
             return solve_by_pairs(block, block.feasible(start.beta), max(violation, least))
         if self.form is not None and violation > 0:
             # which samples carry the model is found out by cheap steps
-            form = dual_form(block.loss, block.y)
+            form = block.loss.dual_form(block.y)
             start = improve_by_pairs(block, form, block.feasible(start.beta), violation)
         if start.violation > violation:
             return solve_by_newton(block, start.beta, start.intercept, gap)

@@ -22,7 +22,6 @@ from safesift.regions.ball import Balls
 from safesift.regions.kernel_curvature import KernelCurvature
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.driver import Level
-from safesift.solvers.dual_form import dual_form
 from safesift.solvers.kernel_rounds import SMALL, Rounds, State
 from safesift.solvers.records import Settings
 from safesift.solvers.screening import Screening
@@ -108,6 +107,6 @@ def _screens(screening: Screening) -> bool:
 
 
 def _without_steps(loss: Loss, y: Array) -> str:
-    if math.isinf(loss.smoothness) and dual_form(loss, y) is None:
+    if math.isinf(loss.smoothness) and loss.dual_form(y) is None:
         return f"the loss {loss!r} has kinks and a conjugate that is not quadratic"
     return ""

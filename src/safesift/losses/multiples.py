@@ -1,4 +1,4 @@
-"""Losses of the margin that hinges are made from, and multiples of any loss."""
+"""Multiples of a loss."""
 
 from __future__ import annotations
 
@@ -7,70 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
-from safesift.losses.numeric import numeric_version
-from safesift.losses.omegas import Quadratic
+from safesift.losses.base import Array, Loss, Piece
 from safesift.parameters import require_positive
-
-
-@dataclass(frozen=True)
-class AbsoluteMargin(MarginLoss):
-    """φ(m) = |1 − m|: least absolute deviations from the label. Flat nowhere."""
-
-    smoothness = INF
-    lipschitz = 1.0
-    _dual_interval = (-1.0, 1.0)
-
-    def _phi(self, margin: Array) -> Array:
-        return np.abs(margin - 1.0)
-
-    def _dphi(self, margin: Array) -> Array:
-        return np.sign(margin - 1.0)
-
-    def _ddphi(self, margin: Array) -> Array:
-        return np.zeros_like(margin)
-
-    def _floor(self, lower: Array, upper: Array) -> Array:
-        return np.zeros_like(lower)
-
-    def _conjugate(self, u: Array) -> Array:
-        return np.where(np.abs(u) <= 1.0, u, INF)
-
-    def _pieces(self) -> list[Piece]:
-        return [
-            Piece(-INF, 1.0, linear=-1.0, constant=1.0),
-            Piece(1.0, INF, linear=1.0, constant=-1.0),
-        ]
-
-    def smoothed(self, width: float) -> Loss:
-        return numeric_version(self).convolved(Quadratic(), width)
-
-
-@dataclass(frozen=True)
-class SquaredMargin(MarginLoss):
-    """φ(m) = ½(1 − m)²: least squares on the labels. One quadratic piece, flat nowhere."""
-
-    smoothness = 1.0
-    lipschitz = INF
-    _dual_interval = (-INF, INF)
-
-    def _phi(self, margin: Array) -> Array:
-        return 0.5 * (1.0 - margin) ** 2
-
-    def _dphi(self, margin: Array) -> Array:
-        return margin - 1.0
-
-    def _ddphi(self, margin: Array) -> Array:
-        return np.ones_like(margin)
-
-    def _floor(self, lower: Array, upper: Array) -> Array:
-        return np.ones_like(lower)
-
-    def _conjugate(self, u: Array) -> Array:
-        return u * (1.0 + 0.5 * u)
-
-    def _pieces(self) -> list[Piece]:
-        return [Piece(-INF, INF, quadratic=1.0, linear=-1.0, constant=0.5)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +76,9 @@ class Scaled(Loss):
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         lower, upper = self.loss.dual_interval(y)
         return self.factor * lower, self.factor * upper
+
+    def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
+        return self.loss._dual_kink(y)
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
         return [
