@@ -29,7 +29,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Curvature, Region
 from safesift.regions.ball import plain_ball
 from safesift.solvers.first_order import short_run
-from safesift.solvers.newton import newton
+from tests.solving import newton
 
 ALPHAS = np.geomspace(1e-3, 1e-5, 10)
 SMALL = 1000
@@ -76,7 +76,9 @@ class Meter:
     def row(self, label: str, problem: Problem, at: Evaluation, limit: float) -> None:
         columns = [f"{self.name:<9}{problem.alpha:<9.1e}{label:<10}{100 * limit:6.1f}"]
         for region in self._regions(problem):
-            seconds, bounds = _seconds(lambda r=region: r.build(problem, at).bounds(problem.design))
+            seconds, bounds = _seconds(
+                lambda r=region: r.build(problem.certify(at)).bounds(problem.design)
+            )
             decisions = decide(problem, bounds, "always")
             dropped, decided = decisions.dropped.mean(), 1.0 - decisions.undecided.mean()
             columns.append(

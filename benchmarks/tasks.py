@@ -58,10 +58,10 @@ class Evaluator:
         """Gap and excess; `floor` is a certified lower bound on the optimal value."""
         problem = self._problem.at_level(float(alpha))
         at = problem.evaluate(np.ravel(coef).astype(np.float64))
-        own, known = problem.best_dual(at), DualPoint(np.empty(0), floor)
+        own, known = problem.certify(at).dual, DualPoint(np.empty(0), floor)
         best = max(own, known, key=lambda dual: dual.value)
-        gap = problem.gap(at, best if self._task.has_kinks else own)
-        excess = problem.gap(at, best)
+        gap = problem.certify(at, best if self._task.has_kinks else own).gap
+        excess = problem.certify(at, best).gap
         return Measure(gap / problem.constant_value, excess / problem.constant_value)
 
     def floor(self, coef: np.ndarray, alpha: float, gap: float) -> float:

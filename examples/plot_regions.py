@@ -44,7 +44,10 @@ def outline(test_set: TestSet) -> np.ndarray:
 
 
 def draw_step(axes, problem, best, at) -> None:
-    ball, step = GapBall().build(problem, at), Ellipsoid(n_steps=1).build(problem, at)
+    ball, step = (
+        GapBall().build(problem.certify(at)),
+        Ellipsoid(n_steps=1).build(problem.certify(at)),
+    )
     boundary = outline(ball)
     axes.plot(*boundary.T, color="tab:gray", label="ball around the centre")
     inside = boundary[(boundary - at.point) @ at.subgradient <= 0]
@@ -64,7 +67,7 @@ def draw_regions(axes, problem, best, at) -> None:
     }
     zoom = axes.inset_axes([0.52, 0.6, 0.46, 0.38], xticks=[], yticks=[])
     for name, (region, color) in regions.items():
-        test_set = region.build(problem, at)
+        test_set = region.build(problem.certify(at))
         decisions = decide(problem, test_set.bounds(problem.design))
         decided = 100.0 * (1.0 - decisions.undecided.mean())
         axes.plot(*outline(test_set).T, color=color, label=f"{name}: {decided:.0f} % decided")

@@ -10,11 +10,10 @@ from scipy import sparse
 from safesift import penalties, safe_path
 from safesift.solvers import sparse_newton as module
 from safesift.solvers.column_model import Accuracy, ColumnModel
-from safesift.solvers.newton import newton
 from safesift.solvers.records import Settings
-from safesift.solvers.sparse_newton import sparse_newton
 from tests.laws.problems import recipes
 from tests.laws.strategies import SMOOTH_NAMES
+from tests.solving import newton, sparse_newton
 from tests.test_sparse_newton import assert_solves, fit, wide_problem
 
 

@@ -17,7 +17,7 @@ from safesift.regions.curvature_models import ExactModel, NystromModel
 from safesift.regions.self_consistent import ellipsoids
 from safesift.regions.whitening import whiten
 from safesift.solvers.first_order import short_run
-from safesift.solvers.newton import newton as newton_solver
+from tests.solving import newton as newton_solver
 
 
 def oracle(B, x, alpha):
@@ -71,7 +71,7 @@ def test_agrees_with_the_oracle(warm):
     problem, x, B = warm
     lower, upper, carrying = oracle(B, x, problem.alpha)
     assert carrying.sum() > 50
-    center = Center(problem, problem.evaluate(x), (problem.alpha,))
+    center = Center.of(problem.certify(problem.evaluate(x)))
     model = ExactModel(problem)
     model.move(carrying.astype(float))
     found = ellipsoids(center, model, np.full(len(x), problem.alpha), 0.0, np.inf)
@@ -88,7 +88,7 @@ def test_decides_more_than_the_oracle(warm):
     at = problem.evaluate(x)
 
     def decided(region):
-        bounds = region.build(problem, at).bounds(problem.design)
+        bounds = region.build(problem.certify(at)).bounds(problem.design)
         return 1.0 - decide(problem, bounds, "always").undecided.mean()
 
     assert decided(GapBall()) < 0.1
@@ -121,7 +121,7 @@ def test_sparse_and_wide(fit_intercept):
         X, y, loss="squared_hinge", penalty="l2", alpha=1e-1, fit_intercept=fit_intercept
     ).problem
     at = short_run(problem)
-    bounds = Curvature(rank=150).build(problem, at).bounds(problem.design)
+    bounds = Curvature(rank=150).build(problem.certify(at)).bounds(problem.design)
     assert (bounds.lower <= at.pred + 1e-6).all() and (at.pred - 1e-6 <= bounds.upper).all()
     assert np.median(bounds.upper - bounds.lower) < 1e-2
 

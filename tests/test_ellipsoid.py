@@ -31,7 +31,7 @@ def run(problem, n_steps, form, depth="deep", radius=None):
     """The sets after every step, from a guessed ball around 0 or from the norm ball."""
     at = problem.evaluate(np.zeros(problem.design.n_columns))
     start = GuessedBall(radius) if radius else ss.regions.NormBall()
-    current = start.start(problem, at, dense=form == "dense")
+    current = start.start(problem.certify(at), dense=form == "dense")
     cut_maker, history = CutMaker(problem, at, depth), [current]
     for _ in range(n_steps):
         following = ellipsoid_step(current, cut_maker(current))
@@ -187,7 +187,7 @@ def test_radius_beyond_what_the_constraint_allows():
     problem = problem_of(50, 3, penalty=ss.penalties.L1Ball(1.0))
     at = problem.evaluate(np.full(3, 9.0))
     with pytest.raises(RegionError, match="cannot contain"):
-        GuessedBall(2.0).build(problem, at)
+        GuessedBall(2.0).build(problem.certify(at))
 
 
 def test_cut_that_misses_the_set():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from safesift.grids import alpha_grid, alpha_max, at_level, check_levels, radius_min
+from safesift.grids import alpha_grid, alpha_max, check_levels, radius_min
 from safesift.penalties import ElasticNet
 from safesift.problem.inputs import make_problems
-from safesift.solvers.newton import newton
+from tests.solving import newton
 
 
 def problem_of(loss="squared_hinge", penalty="l1", fit_intercept=True, weights=None, n=80, seed=0):
@@ -30,8 +30,8 @@ def test_l1_begins_at_the_smallest_alpha_without_coefficients(loss, penalty, fit
     weights = np.random.default_rng(1).choice([0.0, 1.0, 2.5], 80)
     problem = problem_of(loss, penalty, fit_intercept, weights)
     largest = alpha_max(problem)
-    above = newton(at_level(problem, 1.001 * largest), tol=1e-12).at.point
-    below = newton(at_level(problem, 0.98 * largest), tol=1e-12).at.point
+    above = newton(problem.at_level(1.001 * largest), tol=1e-12).at.point
+    below = newton(problem.at_level(0.98 * largest), tol=1e-12).at.point
     assert np.abs(above[:4]).max() < 1e-6
     assert np.abs(below[:4]).max() > 1e-4
 
@@ -40,7 +40,7 @@ def test_l1_begins_at_the_smallest_alpha_without_coefficients(loss, penalty, fit
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_at_kinks_the_alpha_leaves_no_coefficient_either(loss, fit_intercept):
     problem = problem_of(loss, "l1", fit_intercept)
-    beyond = at_level(problem, 1.001 * alpha_max(problem))
+    beyond = problem.at_level(1.001 * alpha_max(problem))
     at = beyond.evaluate(beyond.constant_point)
     assert newton(beyond, tol=1e-7).at.value >= at.value * (1 - 1e-6)
 
@@ -50,7 +50,7 @@ def test_at_kinks_the_alpha_leaves_no_coefficient_either(loss, fit_intercept):
 def test_l2_and_balls_begin_where_little_is_explained(loss, penalty):
     problem = problem_of(loss, penalty)
     levels = alpha_grid(problem, 5)
-    values = [newton(at_level(problem, level), tol=1e-8).at.value for level in levels]
+    values = [newton(problem.at_level(level), tol=1e-8).at.value for level in levels]
     assert values[0] >= 0.9 * problem.constant_value
     assert values[-1] < 0.8 * problem.constant_value
     assert (np.diff(values) < 1e-9).all()

@@ -266,7 +266,7 @@ def test_neuroblastoma_path(neuroblastoma, penalty, largest, capsys):
             X, Y, loss="squared_interval", penalty=penalty, alpha=alpha, fit_intercept=True
         ).problem
         at = problem.evaluate(problem.join(model.coef_, model.intercept_))
-        assert problem.gap(at) <= 2e-8 * problem.constant_value
+        assert problem.certify(at).gap <= 2e-8 * problem.constant_value
         # whatever is dropped lies strictly inside its interval
         inside = (at.pred > Y[:, 0]) & (at.pred < Y[:, 1])
         assert inside[~model.kept_].all()

@@ -6,10 +6,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from safesift.solvers.path import solve_path
 
 from safesift.problem.inputs import make_problems
-from safesift.solvers.records import Settings
+from safesift.solvers import Screening, Settings, solve_path
 
 # far more than a block that is converted at a time
 ROWS, COLUMNS = 40_000, 400
@@ -33,7 +32,10 @@ def test_single_precision_is_never_copied_whole(order, screening):
     levels = [[problem.at_level(alpha)] for alpha in (1e-2, 3e-3, 1e-3)]
     tracemalloc.start()
     try:
-        fits = [fit for (fit,) in solve_path(levels, Settings(tol=1e-4, screening=screening))]
+        fits = [
+            fit
+            for (fit,) in solve_path(levels, Settings(tol=1e-4, screening=Screening.of(screening)))
+        ]
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

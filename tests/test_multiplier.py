@@ -9,12 +9,11 @@ from scipy import sparse
 
 from safesift import penalties
 from safesift.problem.inputs import make_problems
-from safesift.solvers.multiplier import multiplier_path
-from safesift.solvers.newton import newton
 from safesift.solvers.records import Settings
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, optimum
 from tests.laws.strategies import SMOOTH_NAMES
+from tests.solving import multiplier_path, newton
 from tests.test_sparse_newton import assert_decisions_hold, wide_problem
 
 BALLS = [penalties.L1Ball, penalties.L2Ball]
@@ -38,7 +37,7 @@ def test_gaps_are_certified_whether_converged_or_not(recipe):
 @pytest.mark.parametrize("ball", BALLS)
 def test_a_path_over_the_radius(ball, intercept):
     problem = wide_problem(penalty=ball(), n=200, p=30, intercept=intercept)
-    levels = [[problem.at_level(1.0, ball(radius))] for radius in (0.5, 1.0, 2.0)]
+    levels = [[problem.at_level(radius)] for radius in (0.5, 1.0, 2.0)]
     for (found,), (level,) in zip(multiplier_path(levels, Settings(tol=1e-6)), levels, strict=True):
         other = newton(level, tol=1e-9)
         assert found.converged

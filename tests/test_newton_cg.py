@@ -5,20 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given
-from safesift.solvers.choice import best_solver
-from safesift.solvers.gram_path import newton_path
 from scipy import sparse
 
 from safesift.problem.inputs import make_problems
+from safesift.problem.passes import alone
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
+from safesift.solvers import Fit, Screening, Settings, choose
 from safesift.solvers import newton_cg as module
 from safesift.solvers.conjugate_gradients import conjugate_gradients
-from safesift.solvers.newton import newton
-from safesift.solvers.newton_cg import newton_cg
-from safesift.solvers.records import Fit, Settings
 from tests.laws.problems import recipes
 from tests.laws.strategies import SMOOTH_NAMES
+from tests.solving import newton, newton_cg
 from tests.test_sparse_newton import KINDS, assert_decisions_hold, assert_solves, wide_problem
 
 
@@ -62,7 +60,10 @@ def test_a_path_with_far_more_columns_than_a_gram_matrix_allows(loss):
 
 def test_screening_does_not_change_the_model():
     problem = wide_problem(penalty="l2", n=400, p=60)
-    fits = [fit(problem, tol=1e-12, screening=how) for how in ("auto", None, REGIONS["auto"]())]
+    fits = [
+        fit(problem, tol=1e-12, screening=Screening.of(how))
+        for how in ("auto", None, REGIONS["auto"]())
+    ]
     for other in fits[1:]:
         np.testing.assert_allclose(other.coef, fits[0].coef, atol=1e-6)
     assert not (fits[0].decisions.dropped & (fits[1].at.nu != 0)).any()
@@ -85,12 +86,21 @@ def test_conjugate_gradients_stop_where_asked():
     def scaled(v):
         return v / np.diag(H)
 
-    rough = conjugate_gradients(H.dot, right, scaled, enough=0.5 * float(right @ right)).solution
+    def image(v):
+        yield from ()
+        return H @ v
+
+    def nothing(v):
+        yield from ()
+        return np.zeros_like(v)
+
+    enough = 0.5 * float(right @ right)
+    rough = alone(conjugate_gradients(image, right, scaled, enough=enough)).solution
     assert np.linalg.norm(H @ rough - right) <= 0.71 * np.linalg.norm(right)
-    found, solved = conjugate_gradients(H.dot, right, scaled, enough=0.0)
+    found, solved = alone(conjugate_gradients(image, right, scaled, enough=0.0))
     assert solved
     assert np.linalg.norm(H @ found - right) <= 0.05 * np.linalg.norm(right)
-    flat, solved = conjugate_gradients(np.zeros_like, right, np.copy, enough=0.0)
+    flat, solved = alone(conjugate_gradients(nothing, right, np.copy, enough=0.0))
     assert np.isfinite(flat).all() and not solved
 
 
@@ -138,8 +148,8 @@ def test_a_matrix_that_leads_nowhere_is_given_up(monkeypatch):
 
 
 def test_losses_that_curve_go_here():
-    assert best_solver(curved_problem()) is newton_cg
-    assert best_solver(curved_problem(fit_intercept=True)) is newton_cg
+    assert choose(curved_problem(), 1).name == "newton_cg"
+    assert choose(curved_problem(fit_intercept=True), 1).name == "newton_cg"
     # the ball of a gap tells less of what became of the rows than their curvature
-    assert best_solver(curved_problem(loss="safe_logistic")) is newton_path
-    assert best_solver(curved_problem(loss="squared_hinge")) is newton_path
+    assert choose(curved_problem(loss="safe_logistic"), 1).name == "newton"
+    assert choose(curved_problem(loss="squared_hinge"), 1).name == "newton"

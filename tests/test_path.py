@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from safesift.solvers.gram_path import newton_path
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,6 +13,7 @@ from safesift.problem.inputs import make_problems
 from safesift.regions import Curvature
 from safesift.solvers.records import Settings
 from tests.laws.reference import optimum
+from tests.solving import newton_path
 
 ALPHAS = np.geomspace(1e-1, 1e-4, 6)
 
@@ -124,12 +124,12 @@ def test_later_points_cost_about_a_pass():
 
 def test_wrong_guesses_are_found_out(monkeypatch):
     """With no row in doubt at all, the pass over all rows brings back those that moved."""
-    from safesift.solvers import doubt
+    from safesift.solvers import newton
 
     X, y = samples(2000)
     expected = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
-    monkeypatch.setattr(doubt, "_FURTHER", 0.0)
-    monkeypatch.setattr(doubt, "_MEAN_SHARE", 0.0)
+    monkeypatch.setattr(newton, "_FURTHER", 0.0)
+    monkeypatch.setattr(newton, "_MEAN_SHARE", 0.0)
     found = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
     assert (found.relative_gaps <= 1e-10).all()
     np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-5)
@@ -140,12 +140,7 @@ def test_problems_together_are_the_problems_alone():
     X, y = samples(3000)
     rng = np.random.default_rng(0)
     design = problem_at(X, y, 1.0).problem
-    from dataclasses import replace
-
-    folds = []
-    for _ in range(3):
-        weights = (rng.random(3000) < 0.7).astype(float)
-        folds.append(replace(design, weights=weights, divisor=float(weights.sum())))
+    folds = [design.reweighted((rng.random(3000) < 0.7).astype(float)) for _ in range(3)]
     levels = [[fold.at_level(alpha) for fold in folds] for alpha in ALPHAS]
     with counting() as shared:
         together = [[fit.coef for fit in fits] for fits in newton_path(levels, Settings())]

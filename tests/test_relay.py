@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from safesift.solvers.choice import best_solver
-from safesift.solvers.relay import relay
 
 from safesift import safe_path
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.solvers import relay as module
+from safesift.solvers import choose
+from safesift.solvers import dual_descent as module
 from safesift.solvers.costs import passes_of_a_gram
-from safesift.solvers.dual_descent import dual_descent
 from safesift.solvers.records import Settings
 from tests.laws.reference import optimum
+from tests.solving import dual_descent, relay
 
 
 def problem_of(n=120, p=30, alpha=1e-6, **more) -> Problem:
@@ -53,7 +52,7 @@ def test_it_goes_on_alone(impatient):
     """From the level where epochs are not enough on, several problems at a time."""
     problem = problem_of()
     others = problem_of(n=120, loss="squared_hinge", sample_weight=np.linspace(0.1, 1, 120))
-    others = replace(others, design=problem.design)
+    others = replace(others, risk=others.risk.on(problem.design))
     alphas = [1.0, 1e-5, 1e-6, 1e-7]
     levels = [[one.at_level(alpha) for one in (problem, others)] for alpha in alphas]
     path = list(relay(levels, Settings(1e-8)))
@@ -82,9 +81,9 @@ def test_epochs_get_the_time_of_a_gram_matrix():
 
 
 def test_wide_smooth_problems_are_relayed():
-    assert best_solver(problem_of(n=20, p=2000), n_levels=10) is relay
-    assert best_solver(problem_of(n=20, p=2000, loss="hinge")) is dual_descent
-    assert best_solver(problem_of(n=20, p=6000), n_levels=10) is dual_descent
+    assert choose(problem_of(n=20, p=2000), 10).name == "relay"
+    assert choose(problem_of(n=20, p=2000, loss="hinge"), 1).name == "dual_descent"
+    assert choose(problem_of(n=20, p=6000), 10).name == "dual_descent"
 
 
 def test_a_path_of_small_alphas_converges():

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from safesift.solvers.path import solve_path
 
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
-from safesift.solvers.records import Fit, Settings
+from safesift.solvers import Fit, Screening, Settings, solve_path
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
 from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples
@@ -31,15 +30,14 @@ TOL = dict.fromkeys(SMOOTH_NAMES, 1e-8) | dict.fromkeys(KINKED_NAMES, 1e-6)
 
 def settings_for(recipe: Recipe, screening: str | None) -> Settings:
     region = REGIONS["auto"]() if screening == "region" else screening
-    return Settings(tol=TOL[recipe.loss], max_iter=5000, screening=region)
+    return Settings(tol=TOL[recipe.loss], max_iter=5000, screening=Screening.of(region))
 
 
 def level(problem: Problem, factor: float) -> Problem:
     """The problem with less regularisation: alpha divided, or the radius multiplied."""
     if not problem.penalty.is_constraint:
         return problem.at_level(problem.alpha / factor)
-    wider = replace(problem.penalty, radius=factor * problem.penalty.radius)
-    return problem.at_level(problem.alpha, wider)
+    return problem.at_level(factor * problem.penalty.radius)
 
 
 def reference(problem: Problem) -> Optimum:
@@ -51,9 +49,9 @@ def reference(problem: Problem) -> Optimum:
 
 def assert_certified(fit: Fit, settings: Settings) -> None:
     """What a fit says of itself: converged, a gap that fits, a history that ends there."""
-    solution, last = fit.solution, fit.history[-1]
+    solution, last = fit, fit.history[-1]
     assert solution.converged, (solution.relative_gap, solution.n_iter)
-    assert solution.gap <= settings.tol * solution.reference
+    assert solution.gap <= settings.tol * fit.problem.reference
     assert last.gap == pytest.approx(solution.gap, rel=1e-6, abs=1e-300)
     assert last.n_kept == fit.kept.sum() and last.n_undecided == fit.undecided.sum()
     assert [c.passes for c in fit.history] == sorted(c.passes for c in fit.history)
@@ -61,7 +59,7 @@ def assert_certified(fit: Fit, settings: Settings) -> None:
 
 def assert_optimal(fit: Fit, best: Optimum) -> None:
     """No worse than the reference by more than the gap, which the reference does not refute."""
-    problem, solution = fit.problem, fit.solution
+    problem, solution = fit.problem, fit
     size = 1.0 + abs(best.value)
     value = objective(problem, solution.at.point)
     assert value == pytest.approx(solution.at.value, rel=1e-9, abs=1e-12)
@@ -129,8 +127,8 @@ def test_problems_that_share_rows_do_not_disturb_each_other(recipe, screening):
         folds = problem.weights
     together = [
         problem,
-        replace(problem, y=rng.permutation(problem.y)),
-        replace(problem, weights=folds, divisor=float(folds.sum())),
+        problem.with_targets(rng.permutation(problem.y)),
+        problem.reweighted(folds),
     ]
     levels = [[level(member, factor) for member in together] for factor in (1.0, 4.0)]
     settings = settings_for(recipe, screening)

@@ -25,7 +25,7 @@ def test_dual_of_a_linearly_folded_problem_with_intercept_stays_below_the_optimu
     best = optimum(result.problem).value
     for shift in np.linspace(-0.5, 1.0, 31):
         at = reduced.evaluate(np.array([0.0, offset + shift]))
-        assert reduced.best_dual(at).value <= best + 1e-9
+        assert reduced.certify(at).dual.value <= best + 1e-9
 
 
 @pytest.mark.parametrize("n", [1000, 10**6])
@@ -74,8 +74,8 @@ def test_alpha_ball_measures_float32_coefficients_in_float64():
     ).problem
     at = problem.evaluate(np.zeros(50))
     coef = np.random.default_rng(0).normal(size=50).astype(np.float32)
-    single = AlphaBall(coef, 0.0, 2.0).ball(problem, at)
-    double = AlphaBall(coef.astype(np.float64), 0.0, 2.0).ball(problem, at)
+    single = AlphaBall(coef, 0.0, 2.0).ball(problem.certify(at))
+    double = AlphaBall(coef.astype(np.float64), 0.0, 2.0).ball(problem.certify(at))
     assert single.radius == double.radius
 
 
@@ -90,7 +90,7 @@ def test_edit_ball_accounts_for_the_rounding_of_residuals():
         added=Edit(np.array([[tiny]]), np.array([epsilon + 0.5])),
     )  # fmt: skip
     problem = make_problems([[tiny]], [epsilon + 0.5], loss=loss, penalty="l2", alpha=1.0).problem
-    ball = region.ball(problem, problem.evaluate(old))
+    ball = region.ball(problem.certify(problem.evaluate(old)))
     exact = 0.5 * tiny / (1.0 + tiny**2)
     assert abs(exact - ball.center[0]) <= ball.radius
 
@@ -125,7 +125,7 @@ def test_a_guess_stays_a_guess_after_reduction():
     X = rng.normal(size=(50, 3))
     result = ss.screen(X, X[:, 0] > 0, loss="hinge", region=ss.regions.GuessedBall(0.1))
     reduced = result.reduced
-    test_set = Auto().build(reduced, reduced.evaluate(result.coef))
+    test_set = Auto().build(reduced.certify(reduced.evaluate(result.coef)))
     assert not result.certified and not reduced.certified and not test_set.certified
 
 
@@ -211,5 +211,5 @@ def test_nothing_left_to_screen(region):
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
     reduced = ss.screen(X, y, loss="squared", alpha=0.1, fold="always").reduced
     assert reduced.design.n_samples == 0
-    bounds = region.build(reduced, reduced.evaluate(np.zeros(3))).bounds(reduced.design)
+    bounds = region.build(reduced.certify(reduced.evaluate(np.zeros(3)))).bounds(reduced.design)
     assert len(bounds.lower) == 0

@@ -5,23 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from safesift.solvers.working_gram import WorkingGram
 from scipy import sparse
 
 from safesift import penalties
-from safesift.design import as_design
+from safesift.design import DenseDesign, as_design
 from safesift.design.columns import ColumnSubset, some_columns
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.working_gram import WorkingGram
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
-from safesift.solvers.newton import newton
-from safesift.solvers.records import Fit, Settings
-from safesift.solvers.sparse_newton import sparse_newton
+from safesift.solvers import Fit, Screening, Settings
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import SMOOTH_NAMES
+from tests.solving import newton, sparse_newton
 
 
 def fit(problem: Problem, **settings_) -> Fit:
@@ -118,7 +117,10 @@ def test_losses(loss, penalty):
 @pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic"])
 def test_screening_does_not_change_the_model(loss):
     problem = wide_problem(loss=loss, n=400, p=60, alpha=0.005)
-    fits = [fit(problem, tol=1e-10, screening=how) for how in ("auto", None, REGIONS["auto"]())]
+    fits = [
+        fit(problem, tol=1e-10, screening=Screening.of(how))
+        for how in ("auto", None, REGIONS["auto"]())
+    ]
     for other in fits[1:]:
         np.testing.assert_allclose(other.coef, fits[0].coef, atol=1e-7)
     # what one finds droppable the others never need
@@ -163,11 +165,13 @@ def test_max_iter_is_respected_and_the_gap_still_certified():
 
 def test_only_the_working_set_is_gathered(monkeypatch):
     """No Gram matrix of all columns is ever made."""
-    sizes, gram = [], ColumnSubset.gram
-    monkeypatch.setattr(
-        ColumnSubset, "gram",
-        lambda self, weights: sizes.append(self.n_features) or gram(self, weights),
-    )  # fmt: skip
+    sizes, grams = [], DenseDesign._grams
+
+    def counted(self, parts):
+        sizes.extend(part.features.size for part in parts)
+        return grams(self, parts)
+
+    monkeypatch.setattr(DenseDesign, "_grams", counted)
     found = fit(wide_problem(alpha=0.1))
     assert found.converged and 0 < max(sizes) < 100
 
@@ -201,13 +205,13 @@ def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
     X = sparse.random_array((150, 2000), density=0.02, rng=rng, format="csr")
     y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
     problem = make_problems(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
-    sizes, select = [], WorkingGram.select
+    sizes, select = [], WorkingGram.selecting
 
     def counted(gram, features):
         sizes.append(int(features.sum()))
-        select(gram, features)
+        return select(gram, features)
 
-    monkeypatch.setattr(WorkingGram, "select", counted)
+    monkeypatch.setattr(WorkingGram, "selecting", counted)
     found = fit(problem)
     assert found.converged
     steep = np.abs(problem.evaluate(problem.constant_point).loss_gradient) > problem.alpha
@@ -241,14 +245,14 @@ def test_what_a_gap_proves(recipe):
     rng, p = recipe.rng(), problem.design.n_features
     scale = 10.0 ** rng.uniform(-8, 0)
     at = problem.evaluate(best.point + scale * rng.normal(size=len(best.point)))
-    gap = problem.gap(at)
-    proved, pred = proved_curvature(problem, at, gap), problem.design.matvec(best.point)
+    certificate = problem.certify(at)
+    proved, pred = proved_curvature(certificate), problem.design.matvec(best.point)
     room = 1e-5 * (1 + np.abs(pred).max())
     assert (pred >= proved.bounds.lower - room).all() and (pred <= proved.bounds.upper + room).all()
     energy = 0.5 * float(problem.shares * proved.weights @ (at.pred - pred) ** 2)
-    assert energy <= gap * (1 + 1e-6) + 1e-7 * (1 + abs(best.value))
+    assert energy <= certificate.gap * (1 + 1e-6) + 1e-7 * (1 + abs(best.value))
     reached = np.linalg.norm((at.point - best.point)[:p])
-    assert reached <= distance_bound(problem, at, gap) + room
+    assert reached <= distance_bound(certificate) + room
 
 
 def test_sums_in_longer_blocks_are_remembered():

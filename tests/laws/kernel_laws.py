@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from safesift.regions.kernel_ball import gap_ball
-from safesift.solvers.kernel_path import kernel_path
 from sklearn.metrics.pairwise import pairwise_kernels
 
 import safesift as ss
@@ -20,8 +18,12 @@ from safesift.problem.decisions import Bounds
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk, WeightedRows
+from safesift.regions.ball import Balls
 from safesift.regions.kernel_curvature import curvature_set
-from safesift.solvers.records import Settings
+from safesift.solvers import Screening, Settings
+from safesift.solvers import solve_path as kernel_path
+from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from tests.laws.problems import Recipe, arrays
 from tests.laws.reference import Optimum, dense_rows, optimum
 
@@ -61,7 +63,8 @@ def setting(recipe: Recipe, kernel: str) -> Setting:
     K = pairwise_kernels(exact, metric=kernel, **KERNELS[kernel])
     K = np.asarray(K.todense() if hasattr(K, "todense") else K)
     K = 0.5 * (K + K.T)
-    twin = replace(linear, design=as_design(ss.kernel_rows(K, tol=1e-14), linear.fit_intercept))
+    rows = as_design(ss.kernel_rows(K, tol=1e-14), linear.fit_intercept)
+    twin = replace(linear, risk=linear.risk.on(rows))
     best = optimum(twin)
     rows = dense_rows(twin)
     norms = np.linalg.norm(rows, axis=1)
@@ -105,7 +108,7 @@ def law_gap_is_true(recipe: Recipe, kernel: str) -> None:
     assert value <= at.best.value + fit.gap + room
     assert abs(value - fit.at.value) <= 1e-9 * scale
     far = rough(at, recipe)
-    assert objective(at, far.point) <= at.best.value + at.problem.gap(far) + room
+    assert objective(at, far.point) <= at.best.value + at.problem.certify(far).gap + room
 
 
 def law_reaches_its_tolerance(recipe: Recipe, kernel: str) -> None:
@@ -113,7 +116,7 @@ def law_reaches_its_tolerance(recipe: Recipe, kernel: str) -> None:
     X, y, arguments = arrays(recipe)
     problem = with_kernel(make_problems(X, y, **arguments).problem, X, kernel)
     ((fit,),) = kernel_path([[problem]], Settings(tol=1e-6))
-    assert fit.converged or fit.reference < 1e-9, recipe
+    assert fit.converged or fit.certificate.reference < 1e-9, recipe
 
 
 def law_bounds_contain_the_optimum(recipe: Recipe, kernel: str, curvature: bool) -> None:
@@ -122,9 +125,10 @@ def law_bounds_contain_the_optimum(recipe: Recipe, kernel: str, curvature: bool)
     here, problem = rough(at, recipe), at.problem
     bounds = Bounds.unknown(len(problem.y))
     if not curvature:
-        bounds = gap_ball(problem, here, problem.gap(here)).bounds(problem.design)
+        bounds = Balls().build(problem.certify(here)).bounds(problem.design)
     else:
-        found = curvature_set(problem, here, bounds, np.ones(len(problem.y), dtype=bool))
+        every = np.ones(len(problem.y), dtype=bool)
+        found = curvature_set(problem.certify(here), bounds, every)
         bounds = bounds if found is None else found.bounds(problem.design)
     assert (at.predictions >= bounds.lower - at.room).all(), recipe
     assert (at.predictions <= bounds.upper + at.room).all(), recipe
@@ -134,7 +138,7 @@ def law_decided_on_their_piece(recipe: Recipe, kernel: str, screening: str) -> N
     """What is decided while solving, to whatever gap, holds at the optimum."""
     at = setting(recipe, kernel)
     for tol in (0.3, 1e-2, 1e-4, 1e-8):
-        settings = Settings(tol=tol, screening=screening)
+        settings = Settings(tol=tol, screening=Screening.of(screening, KERNEL_REGIONS))
         ((fit,),) = kernel_path([[at.problem]], settings)
         decisions = fit.decisions
         decided = ~decisions.undecided & (at.problem.weights > 0)
@@ -151,13 +155,8 @@ def law_dropping_changes_nothing(recipe: Recipe, kernel: str) -> None:
         return
     X, _, _ = arrays(recipe)
     whole = at.problem
-    part = replace(
-        whole,
-        design=as_design(X[kept]),
-        y=whole.y[kept],
-        loss=whole.loss.take(kept),
-        weights=whole.weights[kept],
-    )
+    rows = WeightedRows(as_design(X[kept]), whole.weights[kept], whole.divisor)
+    part = replace(whole, risk=Risk(rows, whole.risk.targets.take(kept)))
     ((again,),) = kernel_path([[with_kernel(part, X[kept], kernel)]], Settings(tol=1e-9))
     difference = -fit.coef
     difference[kept] += again.coef

@@ -16,6 +16,7 @@ from safesift import regions
 from safesift.design import DenseDesign
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Tested
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, Hull
@@ -76,7 +77,7 @@ def law_region_contains_optimum(recipe: Recipe, region: Region) -> None:
     """A certified region contains the optimum, and its bounds the optimum's predictions."""
     problem, best, at = setting(recipe)
     region.validate(problem)
-    test_set = region.build(problem, at)
+    test_set = region.build(problem.certify(at))
     if not test_set.certified:
         return
     if best.accuracy > 1e-7 and recipe.family in ("collinear", "duplicates"):
@@ -95,7 +96,7 @@ def law_region_contains_optimum(recipe: Recipe, region: Region) -> None:
 def law_region_contains_all_optima(recipe: Recipe, region: Region) -> None:
     """With several optima the region contains them all."""
     problem, best, at = setting(recipe)
-    test_set = region.build(problem, at)
+    test_set = region.build(problem.certify(at))
     directions = np.random.default_rng(recipe.seed).normal(size=(3, len(best.point)))
     for point in some_optima(problem, best, directions):
         assert_contains(test_set, point, 1e-3, repr(recipe))
@@ -104,7 +105,7 @@ def law_region_contains_all_optima(recipe: Recipe, region: Region) -> None:
 def law_gap_bounds_suboptimality(recipe: Recipe) -> None:
     """P(x) − P* ≤ gap, at any point."""
     problem, best, at = setting(recipe)
-    gap = problem.gap(at)
+    gap = problem.certify(at).gap
     room = 1e-7 * (1 + abs(best.value)) if best.accuracy > 1e-7 else 1e-12 * (1 + abs(best.value))
     value = objective(problem, at.point)
     assert gap >= value - best.value - room, (gap, value - best.value)
@@ -115,10 +116,10 @@ def law_previous_alpha(recipe: Recipe, ratio: float) -> None:
     problem, best, at = setting(recipe)
     other = replace(problem, alpha=problem.alpha * ratio)
     solved = optimum(other)
-    gap = max(other.gap(other.evaluate(solved.point)), 1e-14)
+    gap = max(other.certify(other.evaluate(solved.point)).gap, 1e-14)
     region = regions.AlphaBall(solved.point, gap, alpha=other.alpha)
     region.validate(problem)
-    assert_contains(region.build(problem, at), best.point, best.accuracy)
+    assert_contains(region.build(problem.certify(at)), best.point, best.accuracy)
 
 
 def law_edited_data(recipe: Recipe) -> None:
@@ -133,12 +134,9 @@ def law_edited_data(recipe: Recipe) -> None:
     extra_y = as_targets(problem.loss, np.array([1.0, -1.0]))
     old_rows, old_y = np.vstack([rows[~added], extra]), np.concatenate([problem.y[~added], extra_y])
     old_weights = np.append(problem.weights[~added], [1.0, 1.0])
-    old = replace(
-        problem, design=DenseDesign(old_rows), y=old_y, weights=old_weights,
-        divisor=float(old_weights.sum()),
-    )  # fmt: skip
+    old = replace(problem, risk=Risk.of(DenseDesign(old_rows), problem.loss, old_y, old_weights))
     solved = optimum(old)
-    gap = max(old.gap(old.evaluate(solved.point)), 1e-14)
+    gap = max(old.certify(old.evaluate(solved.point)).gap, 1e-14)
     region = regions.EditBall(
         solved.point, gap,
         added=regions.Edit(rows[added], problem.y[added], problem.weights[added])
@@ -146,7 +144,7 @@ def law_edited_data(recipe: Recipe) -> None:
         removed=regions.Edit(extra, extra_y),
     )  # fmt: skip
     region.validate(problem)
-    assert_contains(region.build(problem, at), best.point, best.accuracy)
+    assert_contains(region.build(problem.certify(at)), best.point, best.accuracy)
 
 
 def law_bounds_are_extrema(seed: int, depth: float | None) -> None:

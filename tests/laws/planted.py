@@ -17,6 +17,7 @@ from safesift.design import as_design
 from safesift.losses import LOSSES
 from safesift.problem.evaluation import Quadratic
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from tests.laws.problems import make_loss
 
 FAMILIES = ("plain", "duplicates", "collinear", "deficient", "kink", "close", "scaled", "wide")
@@ -46,11 +47,9 @@ def plant(seed: int, loss: str, penalty: str, family: str, intercept: bool) -> P
     y, chosen = _at_the_edge(rng, chosen, pred, _targets(rng, chosen, pred), family)
     weights = _weights(rng, n)
     point = np.append(x, c) if intercept else x
-    problem = Problem(
-        design=as_design(_stored(rng, X), intercept), y=y, loss=chosen,
-        penalty=_penalty(rng, penalty, x), alpha=float(2.0 ** rng.integers(-14, 3)),
-        weights=weights, divisor=float(weights.sum()),
-    )  # fmt: skip
+    design = as_design(_stored(rng, X), intercept)
+    chosen_penalty, alpha = _penalty(rng, penalty, x), float(2.0 ** rng.integers(-14, 3))
+    problem = Problem(Risk.of(design, chosen, y, weights), chosen_penalty, alpha)
     return _with_optimum(rng, problem, X, point, pred)
 
 

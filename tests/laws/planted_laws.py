@@ -20,9 +20,10 @@ def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningR
     problem = planted.problem
     at = problem.evaluate(rough_center(planted, seed))
     region.validate(problem)
-    test_set = region.build(problem, at)
+    certificate = problem.certify(at)
+    test_set = region.build(certificate)
     bounds = test_set.bounds(problem.design)
-    return ScreeningResult(problem, at, test_set, bounds, decide(problem, bounds, "always"))
+    return ScreeningResult(certificate, test_set, bounds, decide(problem, bounds, "always"))
 
 
 def assert_planted(planted: Planted, bounds: Bounds, decisions: Decisions) -> None:
@@ -56,7 +57,7 @@ def law_planted_optimum_in_a_range(
     ends = planted.problem.alpha * 2.0**-below, planted.problem.alpha * 2.0**above
     middle = replace(planted.problem, alpha=float(np.sqrt(ends[0] * ends[1])))
     at = middle.evaluate(rough_center(planted, seed))
-    test_set = regions.Curvature().build_for(Center(middle, at, ends))
+    test_set = regions.Curvature().build_for(Center(middle.certify(at), ends))
     bounds = test_set.bounds(middle.design)
     assert_planted(planted, bounds, decide(middle, bounds, "always"))
 

@@ -67,7 +67,7 @@ def compressed(X, y, arguments, small):
     problem = make_problems(X[small.indices], y[small.indices], **how).problem
     if problem.loss.task == "classification":
         # labels as in the whole problem, where a class may have no weight
-        return replace(problem, y=y[small.indices])
+        return problem.with_targets(y[small.indices])
     return problem
 
 

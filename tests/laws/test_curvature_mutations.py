@@ -11,7 +11,7 @@ import pytest
 from safesift import regions
 from safesift.losses import Loss
 from safesift.penalties import norms
-from safesift.problem.problem import Problem
+from safesift.problem.risk import WeightedRows
 from safesift.regions import center, curvature, features, nystrom, self_consistent
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.shape import Shape
@@ -122,14 +122,15 @@ def test_epsilon_on_the_intercept(monkeypatch):
 
 def test_n_in_place_of_total_weight(monkeypatch):
     wrong = cached_property(lambda self: self.weights / len(self.weights))
-    wrong.__set_name__(Problem, "shares")
+    wrong.__set_name__(WeightedRows, "shares")
     drawn = settings(100)
     assert not broken(drawn, region=regions.Curvature())
     right = planted_laws.plant
 
     def planted_rightly(*arguments):
         found = right(*arguments)
-        monkeypatch.setattr(Problem, "shares", wrong)
+        monkeypatch.setattr(WeightedRows, "shares", wrong)
+        vars(found.problem.risk.rows).pop("shares", None)
         return found
 
     for setting in drawn:

@@ -17,11 +17,11 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from safesift.arithmetic import threads
+from safesift.arithmetic.numerics import UNDERFLOW
 from safesift.design import DenseDesign, SparseDesign, as_design
 from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
-from safesift.design.base import UNDERFLOW
 from safesift.problem.inputs import make_problems
 from tests.laws import exact
 from tests.laws.strategies import entries, examples, extremes, numbers
@@ -502,7 +502,7 @@ def test_the_matrix_of_the_caller_stays_as_it_is(storage):
         X, [1, -1, 1], loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=True
     ).problem
     at = problem.evaluate(np.ones(4))
-    problem.gap(at)
+    problem.certify(at)
     problem.design.gram(np.ones(3))
     problem.restrict(np.array([True, False, True])).evaluate(np.ones(4))
     for old, new in zip(before, _contents(X), strict=True):

@@ -111,7 +111,8 @@ def test_mutation_divisor_of_the_rows_at_hand(monkeypatch):
 
     def own_divisor(self, held, n_pool):
         problem = right(self, held, n_pool)
-        return replace(problem, divisor=float(problem.weights.sum()))
+        divisor = float(problem.weights.sum())
+        return replace(problem, risk=problem.risk.with_divisor(divisor))
 
     check_mutation(monkeypatch, DRAWN, working.Task, "problem", own_divisor)
 

@@ -17,6 +17,7 @@ from safesift.losses.numeric import _Numeric
 from safesift.losses.omegas import DualTerm
 from safesift.problem import duality
 from safesift.problem.problem import Problem
+from safesift.problem.risk import WeightedRows
 from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
 from tests.laws import laws
 from tests.laws.problems import FAMILIES, Recipe
@@ -110,16 +111,22 @@ def test_n_in_place_of_total_weight(monkeypatch, region):
     recipes = tight + some(weighted=True)
     assert not fails(laws.law_region_contains_optimum, recipes, region)
     wrong = cached_property(lambda self: self.weights / len(self.weights))
-    wrong.__set_name__(Problem, "shares")
-    monkeypatch.setattr(Problem, "shares", wrong)
+    wrong.__set_name__(WeightedRows, "shares")
+    monkeypatch.setattr(WeightedRows, "shares", wrong)
     assert fails(laws.law_region_contains_optimum, recipes, region)
+
+
+def as_it_is(dual, ray):
+    """In place of `Dual._cancel`."""
+    yield from ()
+    return ray
 
 
 def test_missing_intercept_constraint(monkeypatch):
     """Ignoring Σ s_i ν_i = 0 gives gaps that are too small, even negative."""
     recipes = some(intercept=True)
     assert not fails(laws.law_gap_bounds_suboptimality, recipes)
-    monkeypatch.setattr(duality.Dual, "_cancel", lambda self, ray: ray)
+    monkeypatch.setattr(duality.Dual, "_cancel", as_it_is)
     monkeypatch.setattr(duality.Dual, "_rest", lambda self, *arguments: (0.0, 0.0))
     whole = duality.Dual._v
     monkeypatch.setattr(
@@ -160,7 +167,8 @@ def test_reduced_problem_with_its_own_divisor(monkeypatch):
 
     def renormalised(self, rows):
         part = whole(self, rows)
-        return replace(part, divisor=max(float(part.weights.sum()), 1e-9))
+        divisor = max(float(part.weights.sum()), 1e-9)
+        return replace(part, risk=part.risk.with_divisor(divisor))
 
     monkeypatch.setattr(Problem, "restrict", renormalised)
     assert fails(laws.law_reduced_solution_is_optimal, recipes)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from safesift.solvers.working_gram import WorkingGram
 
 from safesift.problem.decisions import decide
 from safesift.problem.gram import WeightedGram
+from safesift.problem.working_gram import WorkingGram
 from safesift.regions import energy, near
 from safesift.regions.base import Region
-from safesift.solvers import deciding
 from tests.laws import planted, planted_laws
 from tests.laws.strategies import examples
 
@@ -30,11 +29,11 @@ settings_drawn = st.tuples(
 
 @dataclass(frozen=True)
 class NearOptimum(Region):
-    """`regions.near.near_optimum` with a Gram matrix of its own."""
+    """`regions.near.NearOptimum` with a Gram matrix of its own."""
 
-    def build(self, problem, at):
-        gap = problem.gap(at)
-        return near.near_optimum(problem, at, gap, WeightedGram(problem.design))
+    def build(self, certificate):
+        gram = WeightedGram(certificate.problem.design)
+        return near.NearOptimum(gram).build(certificate)
 
 
 def law_decided_by_gap(
@@ -44,18 +43,15 @@ def law_decided_by_gap(
     found_at = planted.plant(seed, loss, penalty, family, intercept)
     problem = found_at.problem
     at = problem.evaluate(planted.rough_center(found_at, seed))
-    gap = problem.gap(at)
-    if by_ball:
-        found = deciding.decide_by_ball(problem, at, gap)
-    else:
-        columns_sq = problem.design.columns_sq(problem.shares)
-        found = deciding.decide_by_gap(problem, at, gap, WorkingGram(problem.design), columns_sq)
+    region = energy.GapEnergy(None if by_ball else WorkingGram(problem.design))
+    found = region.build(problem.certify(at))
+    decisions = decide(problem, found.bounds(problem.design), "always")
     t, room = found_at.predictions, found_at.room * (1.0 + np.abs(found_at.predictions))
-    decided = ~found.decisions.undecided
-    assert (t + room > found.decisions.lower)[decided].all()
-    assert (t - room < found.decisions.upper)[decided].all()
+    decided = ~decisions.undecided
+    assert (t + room > decisions.lower)[decided].all()
+    assert (t - room < decisions.upper)[decided].all()
     coef, _ = problem.split(found_at.optimum)
-    assert not (found.zero & (coef != 0)).any()
+    assert not (found.zero_features(len(coef)) & (coef != 0)).any()
 
 
 @examples(10)
@@ -76,7 +72,7 @@ def test_bounds_by_blocks_are_the_bounds(setting):
     found_at = planted.plant(*setting)
     problem = found_at.problem
     at = problem.evaluate(found_at.optimum)
-    region = NearOptimum().build(problem, at)
+    region = NearOptimum().build(problem.certify(at))
     whole, part = region.bounds(problem.design), region.row_bounds(problem.design)
     rows = slice(0, problem.design.n_samples)
     np.testing.assert_allclose(part.take(rows).lower, whole.lower, rtol=1e-12)
@@ -93,7 +89,7 @@ def test_decides_at_an_optimum(penalty, intercept):
         found_at = planted.plant(seed, "squared_hinge", penalty, "plain", intercept)
         problem = found_at.problem
         at = problem.evaluate(found_at.optimum)
-        bounds = NearOptimum().build(problem, at).bounds(problem.design)
+        bounds = NearOptimum().build(problem.certify(at)).bounds(problem.design)
         shares.append(float((~decide(problem, bounds, "always").undecided).mean()))
     assert np.mean(shares) > 0.5, np.mean(shares)
 
@@ -158,7 +154,7 @@ def test_mutation_half_the_gap(monkeypatch):
         law_decided_by_gap,
         drawn(600),
         lambda: monkeypatch.setattr(
-            deciding, "proved_curvature", lambda p, at, gap: right(p, at, 0.02 * gap)
+            energy, "proved_curvature", lambda c: right(replace(c, gap=0.02 * c.gap))
         ),
         by_ball=True,
     )

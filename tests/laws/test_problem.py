@@ -113,7 +113,7 @@ def test_weak_duality_of_reduced_problems(data):
     _, _, reduced = data.draw(folded_problems())
     at, other = (reduced.evaluate(data.draw(points(reduced))) for _ in range(2))
     value = exact.ExactProblem(reduced).objective(exact_point(other.point))
-    for dual in (reduced.best_dual(at).value, reduced.dual(at.nu, at.point)):
+    for dual in (reduced.certify(at).dual.value, reduced.dual(at.nu, at.point)):
         assert not math.isnan(dual)
         if math.isfinite(dual):
             # Q is positive semidefinite only up to rounding
@@ -205,7 +205,7 @@ def scale_of(problem: Problem) -> float:
 def test_gap_closes_at_the_optimum(loss, penalty, data):
     problem = data.draw(problems(loss, penalty))
     at = problem.evaluate(reference_optimum(problem))
-    assert problem.gap(at) <= 1e-4 * scale_of(problem)
+    assert problem.certify(at).gap <= 1e-4 * scale_of(problem)
 
 
 @every_penalty
@@ -245,7 +245,7 @@ def test_gap_bounds_the_distance_to_the_optimum(loss, penalty, data):
     away = data.draw(hnp.arrays(np.float64, len(best), elements=eighths))
     for size in (0.0, 1e-6, 1.0):
         at = problem.evaluate(problem.feasible(best + size * away))
-        assert bound(problem.gap(at)) >= oracle.objective(exact_point(at.point)) - least
+        assert bound(problem.certify(at).gap) >= oracle.objective(exact_point(at.point)) - least
 
 
 @pytest.mark.parametrize("loss", EXACT_NAMES)
@@ -257,14 +257,14 @@ def test_gap_bounds_the_distance_to_the_exact_optimum(loss, intercept, data):
     problem = data.draw(problems(loss, "l2", intercept=intercept, max_samples=4, max_features=2))
     shift = data.draw(st.sampled_from([0.0, 1024.0, 2.0**40]))
     if problem.loss.task != "classification" and intercept:
-        problem = replace(problem, y=problem.y + shift)
+        problem = problem.with_targets(problem.y + shift)
     oracle = exact.ExactProblem(problem)
     best = oracle.minimiser()
     assume(best is not None)
     least = oracle.objective(best)
     at = problem.evaluate(np.array([float(coordinate) for coordinate in best]))
-    assert bound(problem.gap(at)) >= oracle.objective(exact_point(at.point)) - least
-    dual = problem.best_dual(at).value
+    assert bound(problem.certify(at).gap) >= oracle.objective(exact_point(at.point)) - least
+    dual = problem.certify(at).dual.value
     assert Fraction(dual) <= least
 
 
@@ -280,7 +280,7 @@ def test_gap_of_reduced_problems_bounds_the_distance_to_their_optimum(loss, data
     assume(best is not None)
     least = oracle.objective(best)
     at = reduced.evaluate(np.array([float(coordinate) for coordinate in best]))
-    assert bound(reduced.gap(at)) >= oracle.objective(exact_point(at.point)) - least
+    assert bound(reduced.certify(at).gap) >= oracle.objective(exact_point(at.point)) - least
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
@@ -298,7 +298,7 @@ def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
     best = oracle.minimiser()
     assume(best is not None)
     at = problem.evaluate(np.array([float(coordinate) for coordinate in best]))
-    gap = problem.gap(at)
+    gap = problem.certify(at).gap
     assert not math.isnan(gap)
     assert bound(gap) >= oracle.objective(exact_point(at.point)) - oracle.objective(best)
 
@@ -313,14 +313,14 @@ def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
 def test_best_dual_is_feasible_and_better_than_the_slopes(loss, penalty, data):
     problem = data.draw(problems(loss, penalty))
     at = problem.evaluate(data.draw(points(problem)))
-    best = problem.best_dual(at)
+    best = problem.certify(at).dual
     room = 1e-12 * (abs(best.value) + at.value + scale_of(problem))
     assert best.value >= -room  # ν = 0 is always feasible
     assert problem.dual(best.nu) >= best.value - room
     assert best.value >= problem.dual(at.nu) - room
     assert best.value <= at.value + room
-    assert problem.best_dual(at, known=replace(best, value=best.value + 1.0)).value > best.value
-    assert problem.gap(at, best) == problem.gap(at)
+    assert problem.certify(at, known=replace(best, value=best.value + 1.0)).dual.value > best.value
+    assert problem.certify(at, best).gap == problem.certify(at).gap
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_best_multiple_has_a_closed_form(loss, data):
     multiple = np.clip(-linear / (2 * quadratic), 0.0, 4.0)
     expected = -multiple * (quadratic * multiple + linear)
     size = abs(one) + 4 * abs(half) + quadratic
-    assert problem.best_dual(at).value == pytest.approx(expected, abs=1e-11 * size)
+    assert problem.certify(at).dual.value == pytest.approx(expected, abs=1e-11 * size)
 
 
 # --- subgradients -------------------------------------------------------------------------------
@@ -423,7 +423,7 @@ def assert_same(problem: Problem, other: Problem, point: np.ndarray) -> None:
     assert at.value == pytest.approx(there.value, rel=1e-12)
     room = 1e-12 * (1 + np.abs(there.subgradient).max())
     np.testing.assert_allclose(at.subgradient, there.subgradient, atol=room)
-    assert problem.gap(at) == pytest.approx(other.gap(there), abs=1e-9 * scale)
+    assert problem.certify(at).gap == pytest.approx(other.certify(there).gap, abs=1e-9 * scale)
     assert problem.constant_value == pytest.approx(other.constant_value, rel=1e-8, abs=1e-12)
 
 
@@ -585,7 +585,7 @@ def test_problems_without_any_row_left(loss):
             pytest.skip("a loss without pieces keeps its rows")
         there = reduced.evaluate(point)
         assert there.value == pytest.approx(at.value, rel=1e-12)
-        assert reduced.gap(there) >= 0
+        assert reduced.certify(there).gap >= 0
         assert math.isfinite(reduced.constant_value)
         assert reduced.rounding(there).value < 1e-10
 
@@ -635,19 +635,19 @@ def test_shifting_the_targets_changes_no_relative_gap(loss, shift, data):
     """With an intercept: gap / constant value stays, up to the rounding of the larger numbers."""
     problem = data.draw(problems(loss, "l2", intercept=True, weighted=False))
     eighth_targets = np.round(problem.y * 8) / 8
-    problem = replace(problem, y=eighth_targets)
+    problem = problem.with_targets(eighth_targets)
     assume(np.ptp(problem.loss.anchors(problem.y)) >= 1)
     # next to a large target, a prediction may be rounded onto a kink
     entries = np.abs(sparse.csr_array(problem.design.data).data)
     assume(not ((entries > 0) & (entries < 1e-6)).any())
-    shifted = replace(problem, y=problem.y + shift)
+    shifted = problem.with_targets(problem.y + shift)
     point = data.draw(points(problem, eighths))
     moved = point + np.append(np.zeros(len(point) - 1), shift)
     assert shifted.constant_value == pytest.approx(problem.constant_value, rel=1e-6, abs=1e-9)
-    gap = problem.gap(problem.evaluate(point))
+    gap = problem.certify(problem.evaluate(point)).gap
     assume(problem.constant_value > 0.01)
     relative = gap / problem.constant_value
-    shifted_gap = shifted.gap(shifted.evaluate(moved))
+    shifted_gap = shifted.certify(shifted.evaluate(moved)).gap
     room = 1e4 * EPS * abs(shift) * (1 + np.abs(point).sum()) * (1 + problem.design.row_norms.max())
     assert shifted_gap / shifted.constant_value == pytest.approx(relative, rel=1e-5, abs=room)
 
@@ -749,7 +749,7 @@ def test_cut_covers_slopes_from_the_wrong_side_of_a_kink(loss, data):
     if problem.loss.task == "regression":
         # targets a rounding error away from the prediction, plus or minus the tube
         side = data.draw(hnp.arrays(np.float64, len(pred), elements=st.sampled_from([-1.0, 1.0])))
-        problem = replace(problem, y=pred + side * problem.loss.epsilon)
+        problem = problem.with_targets(pred + side * problem.loss.epsilon)
     at = problem.evaluate(point)
     rounding, oracle = problem.rounding(at), exact.ExactProblem(problem)
     x, u = exact_point(point), exact_point(data.draw(points(problem)))
@@ -783,8 +783,8 @@ def test_nothing_is_nan_at_any_scale(loss, scale):
         rounding = problem.rounding(at)
         results = {
             "value": at.value,
-            "gap": problem.gap(at),
-            "dual": problem.best_dual(at).value,
+            "gap": problem.certify(at).gap,
+            "dual": problem.certify(at).dual.value,
             "constant": problem.constant_value,
             "rounding": rounding.value,
             "cut": rounding.cut,
@@ -801,7 +801,7 @@ def test_gap_is_infinite_where_arithmetic_overflows(loss):
     problem = make_problems(
         [[1e200, -1e200], [1.0, 1.0]], [1, -1], loss=loss, penalty="l2", alpha=1.0
     ).problem
-    assert problem.gap(problem.evaluate(np.array([1e200, 1e200]))) == math.inf
+    assert problem.certify(problem.evaluate(np.array([1e200, 1e200]))).gap == math.inf
 
 
 def test_denormal_features_do_not_make_infeasible_points_feasible():

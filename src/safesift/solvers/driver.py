@@ -209,7 +209,8 @@ class Run:
 
     def solve(self) -> Computation[Fit]:
         """Go on until the gap is small enough, the steps are used up, or the solver ends."""
-        level, advanced = self.level, True
+        level = self.level
+        advanced = yield from self._advance()
         while advanced and not self._ended:
             advanced = yield from self._advance()
         if level.certificate is None:

@@ -55,7 +55,7 @@ class NewtonCG(Solver):
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
         self._used = np.zeros(problem.design.n_samples, dtype=bool)
-        self._rows: Design = problem.design
+        self._rows: Design = problem.design.take(self._used)
         self._preconditioner = Preconditioner(passes_of_a_gram(problem.design))
 
     @classmethod
