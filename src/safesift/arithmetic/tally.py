@@ -11,6 +11,8 @@ from threading import Lock
 class Tally:
     """Rows read since it began, each product with a row counted once however many columns it has.
 
+    Rows of which somebody holds a copy of their own are counted when they are copied.
+
     Attributes
     ----------
     rows : int

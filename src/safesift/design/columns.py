@@ -39,6 +39,10 @@ class ColumnSubset(RowDesign):
         return self.base.intercept
 
     @property
+    def held(self) -> bool:
+        return self.base.held
+
+    @property
     def n_samples(self) -> int:
         return self.base.n_samples
 

@@ -22,6 +22,7 @@ class DenseDesign(RowDesign):
 
     array: NDArray
     intercept: bool = False
+    held: bool = False
 
     @property
     def data(self) -> NDArray:

@@ -45,7 +45,11 @@ class RowDesign(Design):
     ----------
     gram_error : float
         |computed Σ wᵢaᵢaᵢᵀ − exact| ≤ gram_error·ccᵀ, entry by entry, for c_j² = Σ wᵢaᵢⱼ², w ≥ 0.
+    held : bool
+        Whether the rows are somebody's own copy: products with them are no passes over the data.
     """
+
+    held: bool = False
 
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
@@ -58,6 +62,12 @@ class RowDesign(Design):
     @abstractmethod
     def take(self, rows: NDArray) -> RowDesign:
         """The rows selected by a boolean mask or by indices, in the type they came in."""
+
+    def hold(self, rows: NDArray) -> RowDesign:
+        """A copy of some rows that is read again and again, and counted once."""
+        copied = self.take(rows)
+        tally.count(copied.n_samples)
+        return replace(copied, held=True)
 
     @abstractmethod
     def columns(self, features: NDArray) -> RowDesign:
@@ -107,7 +117,8 @@ class RowDesign(Design):
     def read(self, n_rows: int | None = None) -> Iterator[tuple[slice, NDArray]]:
         """Blocks of `block_rows` or of so many rows, counted as they are read."""
         for rows, block in self.blocks(max(n_rows or self.block_rows, 1)):
-            tally.count(rows.stop - rows.start)
+            if not self.held:
+                tally.count(rows.stop - rows.start)
             yield rows, block
 
     def matvec(self, x: Array) -> Array:
@@ -293,6 +304,10 @@ class RowSubset(RowDesign):
     @property
     def intercept(self) -> bool:
         return self.base.intercept
+
+    @property
+    def held(self) -> bool:
+        return self.base.held
 
     @property
     def n_samples(self) -> int:

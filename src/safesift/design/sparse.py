@@ -25,6 +25,7 @@ class SparseDesign(CsrProducts):
 
     matrix: Any
     intercept: bool = False
+    held: bool = False
 
     @property
     def data(self) -> Any:

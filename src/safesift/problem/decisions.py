@@ -173,6 +173,18 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
     return Decisions(flat, folded, pieces, which)
 
 
+def in_doubt(problem: Problem, bounds: Bounds) -> Mask:
+    """Samples that are not decided, and that shorter intervals may decide.
+
+    An interval that meets no piece, as where a loss curves at a varying rate, never will be inside
+    of one.
+    """
+    meets = np.zeros(problem.design.n_samples, dtype=bool)
+    for piece in problem.pieces:
+        meets |= (bounds.lower < piece.upper) & (bounds.upper > piece.lower)
+    return meets & decide(problem, bounds, "always").undecided
+
+
 def _fold_quadratic(problem: Problem, n_rows: int, fold: Fold) -> bool:
     if fold == "auto":
         return problem.design.n_columns <= min(n_rows, _LARGEST_GRAM)

@@ -24,6 +24,7 @@ _MANY_CHANGES, _MANY_SUMS = 0.5, 1000
 class Grams(Request):
     """Gram matrices of some rows of a design each."""
 
+    turn = 1
     design: RowDesign
     parts: Sequence[GramPart]
 

@@ -1,8 +1,9 @@
 """Several computations at once that share their passes over the data.
 
 A computation is a generator: it yields a `Request` for something that takes a pass over the rows,
-is sent the answer, and returns its result. Computations on the same rows (classes, folds, starts)
-wait for each other at every request, and one pass answers all requests of a kind.
+is sent the answer, and returns its result. Computations on the same rows (classes, folds) wait for
+each other, and one pass answers all requests of a kind. Evaluations come last: whoever needs
+something else before its next one catches up with the others first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,15 @@ Result = TypeVar("Result")
 
 
 class Request(ABC):
-    """Something that takes a pass over the rows of one design."""
+    """Something that takes a pass over the rows of one design.
+
+    Attributes
+    ----------
+    turn : int
+        Of requests that are waiting, those of the least are answered.
+    """
+
+    turn: ClassVar[int]
 
     @classmethod
     @abstractmethod
@@ -39,6 +48,7 @@ Stepper = Callable[[Callable[[int], None], Iterable[int]], Any]
 class Transposed(Request):
     """Aᵀu for a vector over the samples, or for several as columns."""
 
+    turn = 0
     design: Design
     u: Array
 
@@ -60,6 +70,7 @@ class Transposed(Request):
 class CurvatureProduct(Request):
     """Aᵀ(weights ∘ Av) for a vector over the columns."""
 
+    turn = 2
     design: Design
     v: Array
     weights: Array
@@ -108,13 +119,14 @@ def together(
             results[k] = ended.value
 
     while answers:
-        waiting.clear()
         if stepper is None:
             for k in answers:
                 step(k)
         else:
             stepper(step, list(answers))
         answers = _answers(waiting)
+        for k in answers:
+            del waiting[k]
     return results
 
 
@@ -124,10 +136,9 @@ def alone(computation: Computation[Result]) -> Result:
 
 
 def _answers(waiting: dict[int, Request]) -> dict[int, Any]:
-    kinds: dict[type[Request], list[int]] = {}
-    for k in sorted(waiting):
-        kinds.setdefault(type(waiting[k]), []).append(k)
-    answers = {}
-    for kind, which in kinds.items():
-        answers |= zip(which, kind.answered([waiting[k] for k in which]), strict=True)
-    return answers
+    """To those requests whose turn it is."""
+    if not waiting:
+        return {}
+    kind = min((type(request) for request in waiting.values()), key=lambda kind: kind.turn)
+    which = [k for k in sorted(waiting) if type(waiting[k]) is kind]
+    return dict(zip(which, kind.answered([waiting[k] for k in which]), strict=True))

@@ -334,6 +334,7 @@ class Problem:
 class Evaluate(Request):
     """Value and subgradient of a problem at a point."""
 
+    turn = 3
     problem: Problem
     point: Array
 

@@ -25,7 +25,7 @@ from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
 from safesift.design.columns import some_columns
 from safesift.problem.certificate import Certificate
-from safesift.problem.decisions import Bounds, decide
+from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.working_gram import WorkingGram
 from safesift.regions.ball import GapBall
 from safesift.regions.base import Region, TestSet, bounds_of_rows
@@ -74,6 +74,9 @@ class GapEnergy(Region):
         coef, _ = problem.split(certificate.at.point)
         zero = zero_features(Center.of(certificate), 2.0 * certificate.gap) & (coef == 0)
         bounds, ellipsoid, left = proved.bounds, None, int((~zero).sum())
+        if not problem.pieces:
+            # no interval of predictions decides a row, however short it is
+            return EnergySet(problem.design, bounds, zero, problem.certified, True)
         if left <= min(_FEW + 2 * np.count_nonzero(coef), _MOST) and proved.weights.any():
             if (~zero & ~gram.features).any():
                 gram.select(gram.features | ~zero)
@@ -159,7 +162,7 @@ def _sharpened(
     known = KnownPredictions(design, at.pred)
     around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
     bounds = bounds.intersect(around.bounds(design))
-    doubtful = decide(problem, bounds, "always").undecided
+    doubtful = in_doubt(problem, bounds)
     if not (doubtful.any() and len(ellipsoid.center)):
         return bounds
     sharper = bounds_of_rows(ellipsoid, some_columns(design, left), doubtful)

@@ -55,7 +55,7 @@ class NewtonCG(Solver):
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
         self._used = np.zeros(problem.design.n_samples, dtype=bool)
-        self._rows: Design = problem.design.take(self._used)
+        self._rows: Design = problem.design.hold(self._used)
         self._preconditioner = Preconditioner(passes_of_a_gram(problem.design))
 
     @classmethod
@@ -96,7 +96,7 @@ class NewtonCG(Solver):
             # in products with all rows, other problems can share
             self._used, self._rows = np.ones_like(curved), design
         else:
-            self._used, self._rows = curved, design.take(curved)
+            self._used, self._rows = curved, design.hold(curved)
 
 
 class NewtonSystem:

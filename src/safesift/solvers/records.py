@@ -57,8 +57,8 @@ class Look:
     Attributes
     ----------
     passes : float
-        Over the data, so far: products with as many rows as there are, by all problems of a level
-        together.
+        Over the data, so far: readings of as many rows as there are, by all problems of a level
+        together. Rows of which a solver holds a copy are not read again.
     seconds : float
         So far.
     gap, relative_gap : float

@@ -149,7 +149,7 @@ class SomeRows(View):
     ) -> None:
         super().__init__(problem, gram)
         columns = gram.columns
-        self._design, self._targets = gram.design.take(rows), problem.risk.targets.take(rows)
+        self._design, self._targets = gram.design.hold(rows), problem.risk.targets.take(rows)
         self._shares = problem.shares[rows]
         self._origin, self._gradient = at.point[columns], problem.smooth_gradient(at)[columns]
         self._curvature = gram.matrix if self._Q is None else gram.matrix + self._Q
@@ -164,7 +164,7 @@ class SomeRows(View):
         return self._shares * self._targets.loss.curvature(local.pred, self._targets.y)
 
     def evaluate(self, point: Array) -> Computation[Local]:
-        """A pass over the rows of the view, which nobody else reads."""
+        """A look at the rows of the view, which are its own."""
         loss, y = self._targets.loss, self._targets.y
 
         def excess(pred: Array, part: slice) -> Array:
