@@ -68,7 +68,7 @@ def test_a_loss_that_is_flat_nowhere(numbers):
 class Nowhere(Region):
     """Knows nothing, as where the data do not bound an intercept."""
 
-    def build(self, problem, at):
+    def build(self, certificate):
         return Everything()
 
 

@@ -32,7 +32,7 @@ def run(problem, n_steps, form, depth="deep", radius=None):
     at = problem.evaluate(np.zeros(problem.design.n_columns))
     start = GuessedBall(radius) if radius else ss.regions.NormBall()
     current = start.start(problem.certify(at), dense=form == "dense")
-    cut_maker, history = CutMaker(problem, at, depth), [current]
+    cut_maker, history = CutMaker(problem.certify(at), depth), [current]
     for _ in range(n_steps):
         following = ellipsoid_step(current, cut_maker(current))
         if following is None:
@@ -196,7 +196,7 @@ def test_cut_that_misses_the_set():
     whole = ss.regions.GuessedBall(1e-6)
     far = problem.evaluate(better.point + 1.0)
     tiny = EllipsoidalSet(far.point, Shape.ball(3, whole.radius, dense=True))
-    cut = CutMaker(problem, better, "deep")(tiny)
+    cut = CutMaker(problem.certify(better), "deep")(tiny)
     with pytest.raises(RegionError, match="does not contain the optimum"):
         replace(tiny, cut=cut).cut_depth()
     with pytest.raises(RegionError, match="does not contain the optimum"):

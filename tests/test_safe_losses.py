@@ -1,7 +1,6 @@
 """Making losses safe: what is refused and why, the paper's lemmas, bounds, the choice of μ."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -531,7 +530,7 @@ def test_numeric_error_widens_what_is_claimed():
     plain = problem(numeric)
     at = plain.evaluate(np.zeros(4))
     rounding = plain.rounding(at)
-    other = replace(plain, loss=exact)
+    other = plain.with_loss(exact)
     assert rounding.value > 100 * other.rounding(other.evaluate(np.zeros(4))).value
     assert rounding.gradient > 100 * other.rounding(other.evaluate(np.zeros(4))).gradient
 

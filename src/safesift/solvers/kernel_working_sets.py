@@ -33,7 +33,11 @@ _EXTRA, _LOOSE = 2, 1.2
 # rounds without a greater dual value after which rounding allows no more
 _PATIENCE = 12
 # the regions that serve functions of a kernel's space
-KERNEL_REGIONS: dict[str, type[Region]] = {"curvature": KernelCurvature, "gap_ball": Balls}
+KERNEL_REGIONS: dict[str, type[Region]] = {
+    "auto": KernelCurvature,
+    "curvature": KernelCurvature,
+    "gap_ball": Balls,
+}
 
 
 @register
