@@ -18,6 +18,8 @@ from safesift.design.base import Array, Design
 
 # where a larger share of the rows is used, reading all of them costs less than gathering some
 _WORTH_GATHERING = 0.6
+# rows that several sums need are read together where they are so many times as many as there are
+_SHARED = 1.2
 
 
 class GramPart(NamedTuple):
@@ -159,29 +161,30 @@ class RowDesign(Design):
 
     def grams(self, parts: Sequence[GramPart]) -> list[Array]:
         """Several Gram matrices in one pass: every row that some of them need is read once."""
-        union = parts[0].rows
-        for part in parts[1:]:
-            union = np.union1d(union, part.rows)
-        if len(union) < _WORTH_GATHERING * self.n_samples:
-            return self.only(union)._grams(
-                [part._replace(rows=np.searchsorted(union, part.rows)) for part in parts]
-            )
-        return self._grams(parts)
+        used = np.zeros(self.n_samples, dtype=bool)
+        for part in parts:
+            used[part.rows] = True
+        rows = np.flatnonzero(used)
+        if len(parts) > 1 and sum(len(part.rows) for part in parts) <= _SHARED * len(rows):
+            # hardly a row serves two of them
+            return [gram for part in parts for gram in self.grams([part])]
+        if len(rows) >= _WORTH_GATHERING * self.n_samples:
+            return self._grams(parts)
+        places = np.cumsum(used) - 1
+        return self.only(rows)._grams([part._replace(rows=places[part.rows]) for part in parts])
 
     def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
         """The same, reading all rows."""
         out = [np.zeros(self._gram_shape(part)) for part in parts]
         for rows, block in self.read(self.gram_rows):
             for total, part in zip(out, parts, strict=True):
-                first, last = np.searchsorted(part.rows, (rows.start, rows.stop))
-                here, w = part.rows[first:last] - rows.start, part.weights[first:last]
-                if len(here):
-                    used = block if len(here) == block.shape[0] else block[here]
-                    used = used if part.features is None else used[:, part.features]
-                    if part.only is None:
-                        self._add_gram(total, used, w)
-                    else:
-                        self._add_products(total, used, w, part.only)
+                used, weights = _part_of(part, rows, block)
+                if len(weights) == 0:
+                    continue
+                if part.only is None:
+                    self._add_gram(total, used, weights)
+                else:
+                    self._add_products(total, used, weights, part.only)
         return out
 
     def _gram_shape(self, part: GramPart) -> tuple[int, int]:
@@ -289,6 +292,19 @@ class RowDesign(Design):
         out[:p] += block.T @ u
         if self.intercept:
             out[p] += u.sum(axis=0)
+
+
+def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Array]:
+    """The rows of a block that belong to a part, or all of them with zeros among their weights."""
+    first, last = np.searchsorted(part.rows, (rows.start, rows.stop))
+    here, weights = part.rows[first:last] - rows.start, part.weights[first:last]
+    if 0 < len(here) < _WORTH_GATHERING * block.shape[0]:
+        block = block[here]
+    elif 0 < len(here) < block.shape[0]:
+        spread = np.zeros(block.shape[0])
+        spread[here] = weights
+        weights = spread
+    return (block if part.features is None else block[:, part.features]), weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,7 +64,7 @@ class DualDescent(Solver):
             return "samples are folded away"
         if not isinstance(problem.design, DenseDesign | SparseDesign):
             return "it works with rows in memory"
-        if problem.loss.dual_form(problem.y) is None:
+        if problem.loss.take(slice(0, 1)).dual_form(problem.y[:1]) is None:
             return f"the loss {problem.loss!r} has no dual steps in closed form"
         return ""
 
