@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+# tests run side by side: BLAS threads of one would spin while those of another work
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -16,6 +19,7 @@ _PATIENT = {
 }
 
 settings.register_profile("default", max_examples=60, derandomize=True, **_PATIENT)
+settings.register_profile("check", max_examples=6, derandomize=True, **_PATIENT)
 settings.register_profile("soak", max_examples=3000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

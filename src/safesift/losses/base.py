@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,11 +25,11 @@ class Piece:
     strict containment, so whether its ends belong to it does not matter.
     """
 
-    lower: ArrayLike
-    upper: ArrayLike
-    quadratic: ArrayLike = 0.0
-    linear: ArrayLike = 0.0
-    constant: ArrayLike = 0.0
+    lower: Any
+    upper: Any
+    quadratic: Any = 0.0
+    linear: Any = 0.0
+    constant: Any = 0.0
 
     @property
     def is_flat(self) -> bool:

@@ -102,8 +102,6 @@ class Newton(Solver):
         yield from self.arrive(level, promised=math.inf)
         steps, stuck = NewtonSteps(_curvature_scales(problem)), False
         while True:
-            curvature = problem.loss.curvature(level.at.pred, problem.y)
-            yield from gram.moving(problem.shares * curvature)
             before, done = level.at, steps.n_iter
             rows = None if stuck else self._doubtful(level, movement)
             if rows is None or len(rows) > _FEW * problem.design.n_samples:
@@ -140,11 +138,13 @@ class Newton(Solver):
         self, level: Level, rows: NDArray[np.intp], steps: NewtonSteps
     ) -> Computation[Evaluation]:
         """Steps that read some rows, and a pass over all of them to see what came of it."""
-        view = SomeRows(level.problem, level.at, self._gram, rows)
+        problem, at = level.problem, level.at
+        yield from self._gram.moving(problem.shares * problem.loss.curvature(at.pred, problem.y))
+        view = SomeRows(problem, at, self._gram, rows)
         most = min(level.max_iter - level.n_iter, _MOST_STEPS)
         yield from steps.settle(view, _SHARPER * level.target, most)
         self._gram.adopt(view.gram, rows)
-        return (yield Evaluate(level.problem, view.here.point))
+        return (yield Evaluate(problem, view.here.point))
 
     # --- losses with kinks ------------------------------------------------------------------
 
