@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from safesift.estimators.mining import search, working
+from safesift.workflows import mining, pooled
 from tests.laws import mining_laws as laws
 from tests.laws.mining_laws import FAMILIES, LOSSES, Recipe, setting
 from tests.laws.reference import NotSolvedError
@@ -36,7 +36,7 @@ recipes = st.builds(
 def eager():
     """Small pools, too, are learned from in the middle of a pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_LEAST_NEW", 3)
+        patch.setattr(mining, "_LEAST_NEW", 3)
         yield
 
 
@@ -107,34 +107,34 @@ def check_mutation(monkeypatch, drawn, owner, name, wrong) -> None:
 
 
 def test_mutation_divisor_of_the_rows_at_hand(monkeypatch):
-    right = working.Task.problem
+    right = pooled.PooledProblem.on
 
     def own_divisor(self, held, n_pool):
         problem = right(self, held, n_pool)
         divisor = float(problem.weights.sum())
         return replace(problem, risk=problem.risk.with_divisor(divisor))
 
-    check_mutation(monkeypatch, DRAWN, working.Task, "problem", own_divisor)
+    check_mutation(monkeypatch, DRAWN, pooled.PooledProblem, "on", own_divisor)
 
 
 def test_mutation_the_first_pass_is_believed(monkeypatch):
     """What had no loss at the model of the time is never looked at again."""
-    right = working.Working.in_doubt
+    right = pooled.Candidate.in_doubt
 
-    def once(self, start, design, test_set):
-        doubtful = right(self, start, design, test_set)
+    def once(self, start, block, test_set):
+        doubtful = right(self, start, block, test_set)
         return doubtful if test_set is self.at_point else np.zeros_like(doubtful)
 
-    check_mutation(monkeypatch, DRAWN, working.Working, "in_doubt", once)
+    check_mutation(monkeypatch, DRAWN, pooled.Candidate, "in_doubt", once)
 
 
 def test_mutation_a_point_in_place_of_a_region(monkeypatch):
     """Far from the optimum, what has no loss at the point need not have none at the optimum."""
     rough = [replace(recipe, loss="hinge", intercept=False, max_iter=1) for recipe in DRAWN]
     check_mutation(
-        monkeypatch, rough, working, "region_around",
+        monkeypatch, rough, pooled, "region_around",
         lambda fit, settings: replace(
-            working.Working(None, None, 0, fit.at.point).at_point, certified=True
+            pooled.Candidate(None, settings, fit.at.point, None, 0).at_point, certified=True
         ),
     )  # fmt: skip
 
@@ -142,15 +142,19 @@ def test_mutation_a_point_in_place_of_a_region(monkeypatch):
 def test_mutation_the_gap_of_the_rows_at_hand(monkeypatch):
     """Where the search ended early, rows outside have a loss that the gap must count."""
     early = [replace(recipe, max_passes=2, family="ordered") for recipe in DRAWN]
-    check_mutation(
-        monkeypatch, early, search.Search, "_gap", lambda self, seen: seen.working.fit.gap
-    )
+    right = pooled.Candidate.unproved
+
+    def own_gap(self, held, n_pool, same_pool):
+        fit = right(self, held, n_pool, same_pool)
+        return replace(fit, certificate=replace(fit.certificate, gap=self.fit.gap))
+
+    check_mutation(monkeypatch, early, pooled.Candidate, "unproved", own_gap)
 
 
 def test_mutation_the_wrong_label(monkeypatch):
     check_mutation(
-        monkeypatch, DRAWN, working.Task, "sign",
-        property(lambda self: -1.0 if self.label == self.classes[1] else 1.0),
+        monkeypatch, DRAWN, pooled.PooledProblem, "_targets",
+        lambda self, n_rows: np.full(n_rows, -self.label),
     )  # fmt: skip
 
 
