@@ -51,6 +51,15 @@ def test_what_is_not_kept_cannot_matter(recipe):
 
 @examples(0.3)
 @given(recipe=recipes)
+def test_the_gap_is_that_of_the_rows_read_last(recipe):
+    try:
+        laws.law_the_gap_is_that_of_the_rows_read_last(replace(recipe, max_passes=2))
+    except NotSolvedError:
+        assume(False)
+
+
+@examples(0.3)
+@given(recipe=recipes)
 def test_kept_rows_alone(recipe):
     try:
         laws.law_kept_rows_alone(replace(recipe, max_passes=20))
@@ -89,10 +98,10 @@ DRAWN = [
 ]
 
 
-def broken(drawn) -> bool:
+def broken(drawn, law) -> bool:
     for recipe in drawn:
         try:
-            laws.law_what_is_not_kept_cannot_matter(recipe)
+            law(recipe)
         except NotSolvedError:
             continue
         except AssertionError:
@@ -100,10 +109,12 @@ def broken(drawn) -> bool:
     return False
 
 
-def check_mutation(monkeypatch, drawn, owner, name, wrong) -> None:
-    assert not broken(drawn)
+def check_mutation(
+    monkeypatch, drawn, owner, name, wrong, law=laws.law_what_is_not_kept_cannot_matter
+) -> None:
+    assert not broken(drawn, law)
     monkeypatch.setattr(owner, name, wrong)
-    assert broken(drawn)
+    assert broken(drawn, law)
 
 
 def test_mutation_divisor_of_the_rows_at_hand(monkeypatch):
@@ -149,6 +160,26 @@ def test_mutation_the_gap_of_the_rows_at_hand(monkeypatch):
         return replace(fit, certificate=replace(fit.certificate, gap=self.fit.gap))
 
     check_mutation(monkeypatch, early, pooled.Candidate, "unproved", own_gap)
+
+
+def test_mutation_a_region_that_does_not_know_the_point(monkeypatch):
+    """Away from the point a row may be flat that has a loss there, which the gap must count."""
+    rough = [
+        Recipe(10, loss="smoothed_hinge", family="ordered", max_iter=1),
+        Recipe(23, loss="squared_hinge", family="duplicates", max_iter=1),
+        Recipe(23, loss="safe_logistic", family="duplicates", max_iter=1),
+    ]
+    check_mutation(monkeypatch, rough, pooled, "_is_around", lambda test_set, point: True)
+
+
+def test_mutation_the_dual_point_of_another_pool(monkeypatch):
+    right = pooled.Candidate.unproved
+    check_mutation(
+        monkeypatch, [replace(recipe, max_passes=2) for recipe in DRAWN],
+        pooled.Candidate, "unproved",
+        lambda self, held, n_pool, same_pool: right(self, held, n_pool, same_pool=True),
+        law=laws.law_the_gap_is_that_of_the_rows_read_last,
+    )  # fmt: skip
 
 
 def test_mutation_the_wrong_label(monkeypatch):
