@@ -257,7 +257,7 @@ def with_nan(pool):
     [
         (lambda pool: iter([pool]), "can be read once only"),
         (lambda pool: 3, "must be a matrix"),
-        (lambda pool: pool[:, :3], "3 features .* fitted on 5"),
+        (lambda pool: pool[:, :3], "3 features .* training rows have 5"),
         (lambda pool: pool[0], "2 dimensions"),
         (lambda pool: [], "holds no rows"),
         (lambda pool: pool[:0], "holds no rows"),
@@ -301,6 +301,12 @@ def test_refused_models(parameters, words, pool, training):
         model = ss.SafeClassifier(**parameters).fit(*training)
     with pytest.raises(ValueError, match=words):
         ss.mine_hard(pool, model, *training)
+
+
+def test_a_region_that_does_not_suit_is_refused_before_any_pass(training):
+    changed = ss.SafeClassifier(alpha=1e-3).fit(*training).set_params(screening="gap_ball")
+    with pytest.raises(ValueError, match="needs strong convexity"):
+        ss.mine_hard(lambda: pytest.fail("read"), changed, *training)
 
 
 def test_a_model_must_be_a_fitted_one_of_two_classes(pool, training, model):

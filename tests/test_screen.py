@@ -114,6 +114,14 @@ def test_fold_rule_and_override():
     np.testing.assert_array_equal(always.keep, never.keep)
 
 
+def test_decisions_about_some_rows(cancer):
+    decisions = ss.screen(*cancer, alpha=1e-2, fold="always").decisions
+    some = decisions.take(slice(100, 300))
+    assert some.dropped.any() and some.folded.any()
+    for name in ("dropped", "folded", "undecided", "quadratic", "linear", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(decisions, name)[100:300])
+
+
 def test_guess_is_not_certified_and_repair_finds_the_right_answer(cancer):
     X, y = cancer
     wrong = ss.regions.GuessedBall(radius=0.5)

@@ -140,6 +140,20 @@ def law_what_is_not_kept_cannot_matter(recipe: Recipe) -> None:
     assert abs(solution.value - best.value) <= room
 
 
+def law_the_gap_is_that_of_the_rows_read_last(recipe: Recipe) -> None:
+    """Of a pool whose hard rows become easy after the first pass, the last one counts."""
+    given = setting(replace(recipe, sparse=False))
+    margins = (2 * recipe.label - 1) * given.model.decision_function(given.pool)
+    later = given.pool.copy()
+    later[margins < 1] = given.pool[np.argmax(margins)]
+    readings = iter([given.pool])
+    mined = given.mined(lambda: [next(readings, later)])
+    full = replace(given, pool=later).full
+    best, point = optimum(full), _point(full, mined.model_)
+    room = max(1e-11, best.accuracy) * (1.0 + abs(best.value))
+    assert objective(full, point) - best.value <= mined.dual_gap + room
+
+
 def law_kept_rows_alone(recipe: Recipe) -> None:
     """With `alpha_kept`, an estimator that averages has the same optimum on the kept rows."""
     given = setting(replace(recipe, class_weight=None, max_iter=1000, sparse=False))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from safesift.estimators.mining import search, working
+from safesift.workflows import mining, pooled
 from tests.laws import mining_laws as laws
 from tests.laws.mining_laws import FAMILIES, LOSSES, Recipe, setting
 from tests.laws.reference import NotSolvedError
@@ -36,7 +36,7 @@ recipes = st.builds(
 def eager():
     """Small pools, too, are learned from in the middle of a pass."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_LEAST_NEW", 3)
+        patch.setattr(mining, "_LEAST_NEW", 3)
         yield
 
 
@@ -45,6 +45,15 @@ def eager():
 def test_what_is_not_kept_cannot_matter(recipe):
     try:
         laws.law_what_is_not_kept_cannot_matter(recipe)
+    except NotSolvedError:
+        assume(False)
+
+
+@examples(0.3)
+@given(recipe=recipes)
+def test_the_gap_is_that_of_the_rows_read_last(recipe):
+    try:
+        laws.law_the_gap_is_that_of_the_rows_read_last(replace(recipe, max_passes=2))
     except NotSolvedError:
         assume(False)
 
@@ -89,10 +98,10 @@ DRAWN = [
 ]
 
 
-def broken(drawn) -> bool:
+def broken(drawn, law) -> bool:
     for recipe in drawn:
         try:
-            laws.law_what_is_not_kept_cannot_matter(recipe)
+            law(recipe)
         except NotSolvedError:
             continue
         except AssertionError:
@@ -100,41 +109,43 @@ def broken(drawn) -> bool:
     return False
 
 
-def check_mutation(monkeypatch, drawn, owner, name, wrong) -> None:
-    assert not broken(drawn)
+def check_mutation(
+    monkeypatch, drawn, owner, name, wrong, law=laws.law_what_is_not_kept_cannot_matter
+) -> None:
+    assert not broken(drawn, law)
     monkeypatch.setattr(owner, name, wrong)
-    assert broken(drawn)
+    assert broken(drawn, law)
 
 
 def test_mutation_divisor_of_the_rows_at_hand(monkeypatch):
-    right = working.Task.problem
+    right = pooled.PooledProblem.on
 
     def own_divisor(self, held, n_pool):
         problem = right(self, held, n_pool)
         divisor = float(problem.weights.sum())
         return replace(problem, risk=problem.risk.with_divisor(divisor))
 
-    check_mutation(monkeypatch, DRAWN, working.Task, "problem", own_divisor)
+    check_mutation(monkeypatch, DRAWN, pooled.PooledProblem, "on", own_divisor)
 
 
 def test_mutation_the_first_pass_is_believed(monkeypatch):
     """What had no loss at the model of the time is never looked at again."""
-    right = working.Working.in_doubt
+    right = pooled.Candidate.in_doubt
 
-    def once(self, start, design, test_set):
-        doubtful = right(self, start, design, test_set)
+    def once(self, start, block, test_set):
+        doubtful = right(self, start, block, test_set)
         return doubtful if test_set is self.at_point else np.zeros_like(doubtful)
 
-    check_mutation(monkeypatch, DRAWN, working.Working, "in_doubt", once)
+    check_mutation(monkeypatch, DRAWN, pooled.Candidate, "in_doubt", once)
 
 
 def test_mutation_a_point_in_place_of_a_region(monkeypatch):
     """Far from the optimum, what has no loss at the point need not have none at the optimum."""
     rough = [replace(recipe, loss="hinge", intercept=False, max_iter=1) for recipe in DRAWN]
     check_mutation(
-        monkeypatch, rough, working, "region_around",
+        monkeypatch, rough, pooled, "region_around",
         lambda fit, settings: replace(
-            working.Working(None, None, 0, fit.at.point).at_point, certified=True
+            pooled.Candidate(None, settings, fit.at.point, None, 0).at_point, certified=True
         ),
     )  # fmt: skip
 
@@ -142,15 +153,39 @@ def test_mutation_a_point_in_place_of_a_region(monkeypatch):
 def test_mutation_the_gap_of_the_rows_at_hand(monkeypatch):
     """Where the search ended early, rows outside have a loss that the gap must count."""
     early = [replace(recipe, max_passes=2, family="ordered") for recipe in DRAWN]
+    right = pooled.Candidate.unproved
+
+    def own_gap(self, held, n_pool, same_pool):
+        fit = right(self, held, n_pool, same_pool)
+        return replace(fit, certificate=replace(fit.certificate, gap=self.fit.gap))
+
+    check_mutation(monkeypatch, early, pooled.Candidate, "unproved", own_gap)
+
+
+def test_mutation_a_region_that_does_not_know_the_point(monkeypatch):
+    """Away from the point a row may be flat that has a loss there, which the gap must count."""
+    rough = [
+        Recipe(10, loss="smoothed_hinge", family="ordered", max_iter=1),
+        Recipe(23, loss="squared_hinge", family="duplicates", max_iter=1),
+        Recipe(23, loss="safe_logistic", family="duplicates", max_iter=1),
+    ]
+    check_mutation(monkeypatch, rough, pooled, "_is_around", lambda test_set, point: True)
+
+
+def test_mutation_the_dual_point_of_another_pool(monkeypatch):
+    right = pooled.Candidate.unproved
     check_mutation(
-        monkeypatch, early, search.Search, "_gap", lambda self, seen: seen.working.fit.gap
-    )
+        monkeypatch, [replace(recipe, max_passes=2) for recipe in DRAWN],
+        pooled.Candidate, "unproved",
+        lambda self, held, n_pool, same_pool: right(self, held, n_pool, same_pool=True),
+        law=laws.law_the_gap_is_that_of_the_rows_read_last,
+    )  # fmt: skip
 
 
 def test_mutation_the_wrong_label(monkeypatch):
     check_mutation(
-        monkeypatch, DRAWN, working.Task, "sign",
-        property(lambda self: -1.0 if self.label == self.classes[1] else 1.0),
+        monkeypatch, DRAWN, pooled.PooledProblem, "_targets",
+        lambda self, n_rows: np.full(n_rows, -self.label),
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ that all folds share one design and the passes over it.
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -156,8 +155,7 @@ class CrossValidated(LinearModel):
             pred = np.column_stack([fit.at.pred[fold.test] for fit in fits])
             weights = samples.sample_weight[fold.test]
             return self._default_score(samples, fold.test, pred, weights)
-        model = copy.copy(self)
-        vars(model).update(self._attributes(samples, fits))
+        model = self._fitted_from(samples, fits)
         params = _check_method_params(samples.X, routed.scorer.score, indices=fold.test)
         return get_scorer(self.scoring)(model, samples.X[fold.test], samples.y[fold.test], **params)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from safesift.design import as_design
-from safesift.estimators.following import CallbackSupportMixin, whole
+from safesift.estimators.following import CallbackSupportMixin, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
@@ -33,6 +34,8 @@ Array = NDArray[np.float64]
 _TARGETS = {"classification": "labels", "regression": "numbers", "interval": "intervals"}
 # what validation keeps as it is; anything else becomes float64
 FLOATS = [np.float64, np.float32]
+# fitted attributes that tell of the samples and not of a solution
+_OF_SAMPLES = ("n_features_in_", "feature_names_in_", "classes_")
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,6 +212,22 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             "undecided_": fit.undecided,
             "history_": records(fit),
         }
+
+    def _fitted_from(self, samples: Samples, fits: Sequence[Fit]) -> Self:
+        """A copy as `fit` would leave it with these solutions; the estimator does not change."""
+        return self._fitted_with(self._attributes(samples, fits))
+
+    def _fitted_with(self, attributes: Mapping[str, Any]) -> Self:
+        """A copy whose solution is given by its attributes; the estimator does not change.
+
+        What it knows of the samples (features, classes) stays unless it is given, too; what it
+        knows of another solution is forgotten.
+        """
+        model = copy.copy(self)
+        for name in fitted_attributes(model).keys() - _OF_SAMPLES:
+            delattr(model, name)
+        vars(model).update(attributes)
+        return model
 
     def _publish(self, attributes: dict[str, Any], fits: Sequence[Fit]) -> None:
         """Set all fitted attributes at once, and print how they came about."""

@@ -104,6 +104,11 @@ class Decisions:
             which=np.where(earlier, self.which, later.which),
         )
 
+    def take(self, rows: slice) -> Decisions:
+        """Those about some of the samples."""
+        pieces = tuple(_piece_of(piece, rows) for piece in self.pieces)
+        return Decisions(self.dropped[rows], self.folded[rows], pieces, self.which[rows])
+
     def without(self, rows: Mask) -> Decisions:
         """The same, with some rows undecided again."""
         return replace(self, dropped=self.dropped & ~rows, folded=self.folded & ~rows)
@@ -133,6 +138,11 @@ class Decisions:
         for k, piece in enumerate(self.pieces):
             np.copyto(found, getattr(piece, name), where=self.which == k)
         return found
+
+
+def _piece_of(piece: Piece, rows: slice) -> Piece:
+    fields = vars(piece).values()
+    return Piece(*(field[rows] if np.ndim(field) else field for field in fields))
 
 
 def check_fold(fold: str) -> None:

@@ -1,0 +1,340 @@
+"""Hard-example mining for a fitted classifier: `workflows.mining` has theorem and search."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from safesift.design.pool import Pool, reader, rows_of_size
+from safesift.design.rows import RowDesign
+from safesift.estimators.classifier import SafeClassifier
+from safesift.estimators.linear import Samples
+from safesift.losses import Loss
+from safesift.parameters import check_count
+from safesift.penalties import Penalty
+from safesift.problem.inputs import check_weights
+from safesift.registry import provided
+from safesift.workflows.mining import Mined, MiningPass, mine
+from safesift.workflows.pooled import ClassFactors, PooledProblem
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MiningResult:
+    """What `mine_hard` found.
+
+    Attributes
+    ----------
+    indices : array of shape (n_kept,)
+        Rows of the pool that may matter, by their numbers, rising.
+    X_kept : array or CSR matrix of shape (n_kept, n_features)
+        Those rows.
+    model_ : SafeClassifier
+        The model of the training rows and the *whole* pool. `dual_gap_` is certified for all of
+        them; `kept_` and `undecided_` speak of the training rows.
+    dual_gap : float
+        Certified: the objective on all rows is at most that far above its minimum.
+    proved : bool
+        Whether every other row of the pool is proved to be of no influence: with it or without it
+        the optimum is the same. False where `max_passes` ended the search, where the pool kept
+        changing, or where a guessed region was asked for.
+    n_pool : int
+        Rows of the pool.
+    alpha_kept : float
+        The alpha for the training rows and the kept ones alone, with a solver that averages: the
+        divisor must stay that of all rows.
+    history : tuple of MiningPass
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
+    >>> pool = np.linspace(-9.0, 0.0, 1000)[:, None]
+    >>> mined = ss.mine_hard(pool, ss.SafeClassifier(alpha=0.01).fit(X, y), X, y)
+    >>> mined.n_pool, mined.n_kept + mined.n_proved, mined.passes == len(mined.history)
+    (1000, 1000, True)
+    >>> bool(mined.indices.min() > 700), mined.X_kept.shape == (mined.n_kept, 1)
+    (True, True)
+    """
+
+    indices: NDArray[np.intp]
+    X_kept: Any
+    model_: SafeClassifier
+    dual_gap: float
+    proved: bool
+    n_pool: int
+    alpha_kept: float
+    history: tuple[MiningPass, ...]
+
+    @property
+    def n_kept(self) -> int:
+        """How many rows of the pool may matter."""
+        return len(self.indices)
+
+    @property
+    def n_proved(self) -> int:
+        """How many rows of the pool are proved to be of no influence."""
+        return self.n_pool - self.n_kept if self.proved else 0
+
+    @property
+    def passes(self) -> int:
+        """How often the pool was read."""
+        return len(self.history)
+
+    def summary(self) -> str:
+        """What was kept and why, in a few lines."""
+        held = max(one.n_held for one in self.history)
+        others = self.n_pool - self.n_kept
+        why = "proved to be of no influence" if self.proved else "NOT proved to be of no influence"
+        return (
+            f"{self.n_kept} of {self.n_pool} rows of the pool kept, {others} others {why}\n"
+            f"  {self.passes} passes over the pool, at most {held} of its rows held in memory\n"
+            f"  duality gap on all rows: {self.dual_gap:.2g}"
+        )
+
+
+def mine_hard(
+    X_pool: Any,
+    model: SafeClassifier,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    label: Any = None,
+    pool_weight: Any = 1.0,
+    block_size: int | str = "32 MB",
+    max_passes: int = 20,
+    verbose: int = 0,
+) -> MiningResult:
+    """Find the few rows of a large pool that can matter, and prove that the others do not.
+
+    The *full problem* is that of `model`, with its loss, penalty, alpha and intercept, on the
+    training rows (X, y) and on all rows of the pool, which are labelled `label`:
+
+        P = (1/W) [Σ_training s_i f(a_iᵀx + c; y_i) + Σ_pool s_j f(a_jᵀx + c; label)] + alpha·R(x)
+
+    with W the weight of all of these rows. The pool is read in passes, a block at a time, and only
+    the rows in doubt are held. In the first pass these are the rows that have a loss at the model
+    at hand, which is fitted again, to the training rows and what is held, whenever that has grown
+    by half. Every further pass begins with the problem P_K of training and held rows, divided by
+    W, its solution, and a region that contains every optimum of P_K; in doubt is what is not
+    strictly inside a flat piece of its loss all over that region. A pass that finds no such row
+    which is not held yet is the proof: P and P_K have the same optima, and the duality gap of the
+    one is that of the other (`workflows.mining` has the theorem). Held rows that are flat at the
+    optimum, too, are let go at the end.
+
+    Memory: the training rows twice (once in the problem with what is held), the held rows twice, a
+    block, and O(p²) for the solver. A pool that is a file or is made on the fly is never in memory
+    as a whole.
+
+    Parameters
+    ----------
+    X_pool : array, sparse matrix, frame, path, iterable of blocks, or callable that returns one
+        Rows of one class, with the columns of X. A file is CSV, Parquet, npz with
+        an array X, or svmlight (targets are ignored); the model's feature names say
+        which columns to read. An iterable must yield the same rows each time it is gone through; a
+        generator does not: pass the function that makes it.
+    model : SafeClassifier
+        Fitted on (X, y), with two classes and a loss that is flat somewhere. It is not changed.
+    X, y : array, sparse matrix or frame, and labels
+        The training rows.
+    sample_weight : array of shape (n_samples,), optional
+        Of the training rows.
+    label : one of the two labels, default ``model.classes_[0]``
+        The label of the pool.
+    pool_weight : float or array of shape (n_pool,), default=1.0
+        Weight of each row of the pool; 0 is removal. A `class_weight` of the model multiplies it;
+        "balanced" counts all rows.
+    block_size : int or str, default="32 MB"
+        How much of the pool is looked at at a time: rows, or a size in memory. The result does not
+        depend on it, nor on how the blocks of the pool are cut, up to rounding.
+    max_passes : int, default=20
+        At most so many passes. One that ends the search without a proof keeps all rows in doubt,
+        and a warning says so.
+    verbose : int, default=0
+        1 prints a line per pass.
+
+    Returns
+    -------
+    MiningResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.vstack([rng.normal(2, 1, (50, 5)), rng.normal(-1, 1, (50, 5))])
+    >>> y = np.repeat(["rare", "common"], 50)
+    >>> model = ss.SafeClassifier(alpha=1e-3).fit(X, y)
+    >>> pool = rng.normal(-1, 1, (20_000, 5))
+    >>> mined = ss.mine_hard(pool, model, X, y)
+    >>> mined.proved, mined.n_kept < 2_000
+    (True, True)
+    >>> everything = ss.SafeClassifier(alpha=1e-3).fit(
+    ...     np.vstack([X, pool]), np.append(y, np.repeat("common", 20_000)))
+    >>> np.allclose(mined.model_.coef_, everything.coef_, atol=1e-4)
+    True
+    """
+    max_passes = check_count("max_passes", max_passes)
+    _check_model(model)
+    label, pool_weight = _checked_label(model, label), _checked_pool_weight(pool_weight)
+    settings, unfitted = model._checked_settings(), clone(model)
+    samples = _read(unfitted, model, X, y, sample_weight)
+    full = _full_problem(model, samples, label, pool_weight)
+    pool = _pool(X_pool, model, full.training.design, block_size)
+    start = full.training.join(model.coef_[0], float(model.intercept_[0]))
+    with model._threads():
+        mined = mine(full, pool, settings, start, max_passes=max_passes, verbose=verbose)
+    complaint = _complaint(model, mined)
+    if complaint:
+        warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+    return MiningResult(
+        indices=mined.kept.indices,
+        X_kept=mined.kept.rows,
+        model_=unfitted._fitted_from(samples, [mined.fit]),
+        dual_gap=mined.fit.gap,
+        proved=mined.proved,
+        n_pool=mined.history[-1].n_rows,
+        alpha_kept=mined.alpha_kept,
+        history=mined.history,
+    )
+
+
+def _check_model(model: Any) -> None:
+    if not isinstance(model, SafeClassifier):
+        raise TypeError(f"model must be a SafeClassifier, got {type(model).__name__}.")
+    check_is_fitted(model)
+    if len(model.classes_) != 2:
+        raise ValueError(
+            f"model has {len(model.classes_)} classes, mining needs two: fit it to one class "
+            "against the rest."
+        )
+    _check_provable(model, model._checked_loss(), model._checked_penalty())
+
+
+def _check_provable(model: SafeClassifier, loss: Loss, penalty: Penalty) -> None:
+    """Refuse what cannot be proved, before any work."""
+    if not any(piece.is_flat for piece in loss.pieces(np.array([1.0]))):
+        raise ValueError(
+            f"loss={model.loss!r} is flat nowhere, so every row of the pool matters: use "
+            "'squared_hinge', 'hinge', 'smoothed_hinge' or 'safe_logistic'."
+        )
+    if math.isinf(loss.smoothness) and penalty.strong_convexity == 0:
+        raise ValueError(
+            f"loss={model.loss!r} with penalty={model.penalty!r} has no curvature to prove "
+            "anything by: use 'squared_hinge' or 'smoothed_hinge', or penalty='l2' or "
+            "'elastic_net'."
+        )
+
+
+def _checked_label(model: SafeClassifier, label: Any) -> Any:
+    if label is None:
+        return model.classes_[0]
+    if label not in list(model.classes_):
+        raise ValueError(f"label={label!r} is none of the model's classes, {model.classes_}.")
+    return label
+
+
+def _checked_pool_weight(pool_weight: Any) -> float | Array:
+    if np.ndim(pool_weight):
+        return check_weights(pool_weight, len(pool_weight))
+    if not (isinstance(pool_weight, int | float | np.number) and 0 < pool_weight < math.inf):
+        raise ValueError(f"pool_weight must be positive and finite, got {pool_weight!r}.")
+    return float(pool_weight)
+
+
+def _read(
+    unfitted: SafeClassifier, model: SafeClassifier, X: Any, y: Any, sample_weight: Any
+) -> Samples:
+    """The training samples, which must be like those that the model was fitted on."""
+    samples = unfitted._read(X, y, sample_weight)
+    if not np.array_equal(samples.classes, model.classes_):
+        raise ValueError(
+            f"y has the classes {samples.classes}, but the model was fitted to {model.classes_}: "
+            "pass its training data."
+        )
+    if unfitted.n_features_in_ != model.n_features_in_:
+        raise ValueError(
+            f"X has {unfitted.n_features_in_} features, but the model was fitted on "
+            f"{model.n_features_in_}: pass its training data."
+        )
+    return samples
+
+
+def _full_problem(
+    model: SafeClassifier, samples: Samples, label: Any, pool_weight: float | Array
+) -> PooledProblem:
+    """The problem of the model on the training rows and a pool of one label."""
+    # how much a class weighs depends on the pool
+    plain = replace(samples, weights=samples.sample_weight)
+    loss, penalty = model._checked_loss(), model._checked_penalty()
+    (training,) = model._problems(plain, loss, penalty, model.alpha)
+    sign = 1.0 if label == samples.classes[1] else -1.0
+    return PooledProblem(training, sign, pool_weight, _class_factors(model, samples, label))
+
+
+def _class_factors(model: SafeClassifier, samples: Samples, label: Any) -> ClassFactors:
+    """The weights of both classes; "balanced" counts the pool with the class that it is of."""
+    if model.class_weight is None:
+        return lambda pool_weight: (1.0, 1.0)
+    classes, weights = samples.classes, samples.sample_weight
+    ours = np.array([weights[samples.y == one].sum() for one in classes])
+    # to be counted, a class is as good as one sample of its weight
+    return lambda pool_weight: tuple(
+        model._class_weights(classes, ours + pool_weight * (classes == label), classes)
+    )
+
+
+def _pool(X_pool: Any, model: SafeClassifier, training: RowDesign, block_size: int | str) -> Pool:
+    block_rows, source = rows_of_size(block_size, training), X_pool
+    if isinstance(X_pool, str | os.PathLike):
+        path, names = Path(X_pool), tuple(getattr(model, "feature_names_in_", ()))
+        if not path.is_file():
+            raise ValueError(f"X_pool: there is no file {path}.")
+        blocks = provided("format_of")(path).blocks
+        source = partial(blocks, path, names, model.n_features_in_, block_rows)
+    # the names of a frame's columns are compared with those of the training data
+    plain = partial(model._validated, reset=False, ensure_all_finite=False, ensure_min_samples=0)
+    return Pool(reader(source, block_rows), training, block_rows, plain)
+
+
+def _complaint(model: SafeClassifier, mined: Mined) -> str:
+    """What was not proved or not reached, and what to do about it; empty where all is well."""
+    fit, last = mined.fit, mined.history[-1]
+    if mined.changed is not None:
+        ending = "" if mined.proved else ", and about those nothing is proved"
+        return (
+            f"X_pool changed between passes (first seen at row {mined.changed}): the result is "
+            f"about the rows as they were read last{ending}; let it yield the same rows in the "
+            "same order every time."
+        )
+    if mined.guessed:
+        return (
+            f"screening={model.screening!r} of the model is a guess and proves nothing: all rows "
+            "in doubt are kept; use screening='auto'."
+        )
+    if not mined.proved:
+        return (
+            f"mine_hard ended without a proof after max_passes={len(mined.history)} passes "
+            f"({last.n_new} rows came into doubt in the last one, the duality gap on all rows is "
+            f"{fit.gap:.2g}): all rows in doubt are kept; increase max_passes."
+        )
+    if fit.relative_gap > model.tol:
+        return (
+            f"mine_hard did not converge: the relative duality gap is {fit.relative_gap:.2g}, "
+            f"above tol={model.tol:g}; increase max_iter of the model, or accept a larger tol."
+        )
+    return ""
