@@ -3,13 +3,17 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench soak reproduce clean
+.PHONY: demo check test lint bench soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
 
 test: $(VENV)/.test lint
 	$(BIN)/pytest -n 2
+
+# what to run while working: a tenth of the laws' examples, and nothing that takes long
+check: $(VENV)/.test lint
+	HYPOTHESIS_PROFILE=check $(BIN)/pytest -n 2 -m "not slow"
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

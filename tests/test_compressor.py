@@ -25,6 +25,7 @@ def test_imbalanced_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([ss.SampleCompressor(0.5, reweight=True, stratify=True)])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -17,6 +17,7 @@ import safesift as ss
 from safesift.estimators import linear
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         ss.SafeClassifierCV(alphas=[1e-3], cv=2, screening="curvature"),

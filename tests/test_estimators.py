@@ -28,6 +28,7 @@ import safesift as ss
 from safesift.estimators import linear
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         ss.SafeClassifier(),

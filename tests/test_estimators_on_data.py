@@ -13,6 +13,8 @@ import safesift as ss
 from safesift.problem.inputs import make_problems
 from tests.laws.reference import objective, optimum
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def a9a(data_folder):

@@ -25,6 +25,7 @@ from tests.laws.reference import optimum
 INF = np.inf
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         ss.IntervalRegressor(),

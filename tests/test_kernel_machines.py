@@ -25,6 +25,7 @@ from safesift.design.gram_columns import GramColumns
 from safesift.design.kernels import PairwiseKernel
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         ss.SafeKernelClassifier(),

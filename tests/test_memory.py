@@ -10,6 +10,8 @@ import pytest
 from safesift.problem.inputs import make_problems
 from safesift.solvers import Screening, Settings, solve_path
 
+pytestmark = pytest.mark.slow
+
 # far more than a block that is converted at a time
 ROWS, COLUMNS = 40_000, 400
 

@@ -29,6 +29,7 @@ def test_imbalanced_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 @parametrize_with_checks([ss.SampleScreener(screening="curvature")])
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -19,6 +19,7 @@ from safesift.estimators.tracking import state as states
 from safesift.estimators.tracking import tracker as trackers
 
 
+@pytest.mark.slow
 @parametrize_with_checks([ss.SafeTracker(ss.SafeClassifier()), ss.SafeTracker(ss.SafeRegressor())])
 def test_scikit_learn(estimator, check):
     check(estimator)

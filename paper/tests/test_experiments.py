@@ -26,6 +26,8 @@ from safesift_paper.experiments.spec import Experiment, Finding, Protocol
 from safesift_paper.experiments.stochastic import epochs_of_saga
 from safesift_paper.experiments.task import Task
 
+pytestmark = pytest.mark.slow
+
 NAMES = experiments.NAMES
 
 

@@ -27,6 +27,8 @@ from safesift_paper.features import (
 from safesift_paper.features.kmeans import spherical_kmeans, unit_rows
 from safesift_paper.features.layer import FittedLayer, Preparation, pooling_matrix
 
+pytestmark = pytest.mark.slow
+
 SMALL = (KernelLayer(3, 12, 2), KernelLayer(2, 16, 2))
 
 

@@ -18,6 +18,8 @@ from safesift.regions.shape import Shape
 from safesift.regions.whitening import whiten
 from tests.laws import planted, planted_laws
 
+pytestmark = pytest.mark.slow
+
 CURVED = ("squared_hinge", "safe_logistic", "squared_epsilon_insensitive", "logistic", "huber")
 
 

@@ -23,6 +23,8 @@ from tests.laws import laws
 from tests.laws.problems import FAMILIES, Recipe
 from tests.laws.reference import NotSolvedError
 
+pytestmark = pytest.mark.slow
+
 
 def fails(law, recipes, *arguments) -> bool:
     """Whether the law fails for one of the recipes."""
