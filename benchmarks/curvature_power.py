@@ -28,8 +28,8 @@ from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Curvature, Region
 from safesift.regions.ball import plain_ball
+from safesift.solvers import solve
 from safesift.solvers.first_order import short_run
-from tests.solving import newton
 
 ALPHAS = np.geomspace(1e-3, 1e-5, 10)
 SMALL = 1000
@@ -121,13 +121,13 @@ def l1_epochs() -> list[dict]:
     records = []
     for alpha in (1e-3, 1e-4, 1e-5):
         problem = make_problems(X, y, loss="safe_logistic", penalty="l1", alpha=alpha).problem
-        limit = float(np.mean(problem.y * newton(problem, tol=1e-9).at.pred > 1.0))
+        limit = float(np.mean(problem.y * solve(problem, tol=1e-9, solver="newton").at.pred > 1.0))
         meter = Meter(problem, "mnist l1")
         for epochs in (20, 30, 60):
             first_order = short_run(problem, max_passes=epochs)
             meter.row(f"{epochs} FISTA", problem, first_order, limit)
             # a Newton step reads the rows twice: for the Gram matrix, and at the new point
-            second_order = newton(problem, tol=1e-12, max_iter=epochs // 2).at
+            second_order = solve(problem, tol=1e-12, max_iter=epochs // 2, solver="newton").at
             meter.row(f"{epochs} Newton", problem, second_order, limit)
         records += meter.records
     return records

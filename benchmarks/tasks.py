@@ -58,11 +58,10 @@ class Evaluator:
         """Gap and excess; `floor` is a certified lower bound on the optimal value."""
         problem = self._problem.at_level(float(alpha))
         at = problem.evaluate(np.ravel(coef).astype(np.float64))
-        own, known = problem.certify(at).dual, DualPoint(np.empty(0), floor)
-        best = max(own, known, key=lambda dual: dual.value)
-        gap = problem.certify(at, best if self._task.has_kinks else own).gap
-        excess = problem.certify(at, best).gap
-        return Measure(gap / problem.constant_value, excess / problem.constant_value)
+        own = problem.certify(at)
+        best = own.improved(DualPoint(np.empty(0), floor))
+        gap = (best if self._task.has_kinks else own).gap
+        return Measure(gap / problem.constant_value, best.gap / problem.constant_value)
 
     def floor(self, coef: np.ndarray, alpha: float, gap: float) -> float:
         """The lower bound on the optimal value that a model with a certified gap amounts to."""
