@@ -23,7 +23,10 @@ def norms_sq(block: Any) -> Array:
 
 
 def gram(block: Any, weights: Array) -> Array:
-    """Σ weights_i a_i a_iᵀ for weights ≥ 0: one symmetric product, in half the work."""
+    """Σ weights_i a_i a_iᵀ, exactly symmetric: for weights ≥ 0 one product, in half the work."""
+    if weights.min(initial=0.0) < 0:
+        product = dense(block.T @ scaled(block, weights))
+        return 0.5 * (product + product.T)
     root = scaled(block, np.sqrt(weights))
     return dense(root.T @ root)
 

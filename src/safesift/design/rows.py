@@ -136,6 +136,18 @@ class RowDesign(Design):
         used = np.flatnonzero(weights)
         return self.grams([GramPart(used, weights[used])])[0]
 
+    def weighted_sums(self, quadratic: Array, linear: Array) -> tuple[Array, Array]:
+        """Σ quadratic_i a_i a_iᵀ and Σ linear_i a_i for numbers of any sign, in one pass.
+
+        Both to `gram_error`: relative to ccᵀ for c_j² = Σ |quadratic_i|aᵢⱼ², and to
+        Σ |linear_i|·‖aᵢ‖.
+        """
+        gram, column = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
+        for rows, block in self.read(self.gram_rows):
+            self._add_gram(gram, block, quadratic[rows])
+            self._accumulate(column, block, linear[rows])
+        return gram, column
+
     @property
     def source(self) -> RowDesign:
         """The design that is read where this one is: another one for some of its columns."""
@@ -321,6 +333,10 @@ class RowSubset(RowDesign):
     @cached_property
     def row_norms(self) -> Array:
         return self.base.row_norms[self.rows]
+
+    @cached_property
+    def feature_norms_sq(self) -> Array:
+        return self.base.feature_norms_sq[self.rows]
 
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
         for start in range(0, self.n_samples, n_rows):
