@@ -144,8 +144,9 @@ class RowDesign(Design):
         """
         gram, column = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
         for rows, block in self.read(self.gram_rows):
-            self._add_gram(gram, block, quadratic[rows])
-            self._accumulate(column, block, linear[rows])
+            whole = algebra.with_ones(block) if self.intercept else block
+            gram += algebra.signed_gram(whole, quadratic[rows])
+            column += whole.T @ linear[rows]
         return gram, column
 
     @property
@@ -341,7 +342,7 @@ class RowSubset(RowDesign):
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
         for start in range(0, self.n_samples, n_rows):
             part = slice(start, min(start + n_rows, self.n_samples))
-            yield part, self.gathered(np.arange(part.start, part.stop))
+            yield part, self.base.gathered(self.rows[part])
 
     def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
         return RowSubset(self.base, self.rows[indices])

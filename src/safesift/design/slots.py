@@ -9,12 +9,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from safesift.arithmetic import tally
+from safesift.design import block_algebra as algebra
 from safesift.design.base import Array
 from safesift.design.dense import DenseDesign
 from safesift.design.factory import as_design
@@ -50,9 +53,9 @@ class SlotDesign(RowDesign):
     def written(self, slots: Slots, X: Any, held: Slots) -> Self:
         """With the rows of X in some slots, also beyond the last one; those in `held` ones stay."""
 
-    def at(self, slots: Slots) -> RowSubset:
-        """The rows in some slots, in any order, read where they lie."""
-        return RowSubset(self, slots)
+    def at(self, slots: Slots) -> SlotRows:
+        """The rows in some slots, in any order."""
+        return SlotRows(self, slots)
 
     def _with_norms(self, slots: Slots, X: RowDesign) -> Array:
         """The norms of all slots, once X is written."""
@@ -61,6 +64,35 @@ class SlotDesign(RowDesign):
             norms = grown(norms, room_for(needed), float(self.intercept))
         norms[slots] = X.row_norms
         return norms
+
+
+@dataclass(frozen=True, eq=False)
+class SlotRows(RowSubset):
+    """The rows in some slots. Those that fit into one block are gathered once, ones included.
+
+    Few are read at a time, and then for several products: going through blocks would take longer.
+    """
+
+    @property
+    def _is_block(self) -> bool:
+        return len(self.rows) <= self.base.block_rows
+
+    @cached_property
+    def _block(self) -> Any:
+        block = self.base.gathered(self.rows)
+        return algebra.with_ones(block) if self.intercept else block
+
+    def matvec(self, x: Array) -> Array:
+        if not self._is_block:
+            return super().matvec(x)
+        tally.count(len(self.rows))
+        return self._block @ x
+
+    def weighted_sums(self, quadratic: Array, linear: Array) -> tuple[Array, Array]:
+        if not self._is_block:
+            return super().weighted_sums(quadratic, linear)
+        tally.count(len(self.rows))
+        return algebra.signed_gram(self._block, quadratic), self._block.T @ linear
 
 
 def as_slots(X: Any, intercept: bool) -> SlotDesign:

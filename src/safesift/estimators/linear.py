@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from safesift.design import as_design
-from safesift.estimators.following import CallbackSupportMixin, whole
+from safesift.estimators.following import CallbackSupportMixin, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
@@ -33,6 +33,8 @@ Array = NDArray[np.float64]
 _TARGETS = {"classification": "labels", "regression": "numbers", "interval": "intervals"}
 # what validation keeps as it is; anything else becomes float64
 FLOATS = [np.float64, np.float32]
+# what every model of the same features has learned
+_FEATURES = {"n_features_in_", "feature_names_in_"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +151,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """The last solution, with warm_start=True."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        coefs, n_columns = np.atleast_2d(self.coef_), problems[0].design.n_columns
-        intercepts = np.atleast_1d(self.intercept_)[:, None]
-        points = np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
+        points, n_columns = self._points, problems[0].design.n_columns
         if points.shape != (len(problems), n_columns):
             raise ValueError(
                 f"warm_start=True, but the last model had {points.shape[1]} coefficients (with the "
@@ -159,6 +159,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                 f"{len(problems)}: set warm_start=False."
             )
         return list(points)
+
+    @property
+    def _points(self) -> Array:
+        """The last solution, a row for each problem."""
+        coefs, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)[:, None]
+        return np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
 
     # --- parameters -------------------------------------------------------------------------
 
@@ -216,6 +222,13 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         if self.verbose:
             for fit in fits:
                 _print_history(fit)
+
+    def _refitted(self, attributes: Mapping[str, Any]) -> Self:
+        """A copy with the same parameters and features, these fitted attributes and no others."""
+        other, old = object.__new__(type(self)), fitted_attributes(self).keys() - _FEATURES
+        kept = {name: value for name, value in vars(self).items() if name not in old}
+        vars(other).update(kept, **attributes)
+        return other
 
     def _warn(
         self, settings: Settings, missed: Sequence[Missed], n_problems: int, stacklevel: int = 5
