@@ -244,7 +244,7 @@ class RowDesign(Design):
                 norms_sq[rows] = algebra.norms_sq(block)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error
-            norms_sq[norms_sq > 0] += self.n_columns * UNDERFLOW
+            np.add(norms_sq, self.n_columns * UNDERFLOW, out=norms_sq, where=norms_sq > 0)
             return self._repair_underflow(np.sqrt(norms_sq))
 
     @cached_property
@@ -255,7 +255,7 @@ class RowDesign(Design):
 
     def _repair_underflow(self, norms: Array) -> Array:
         """A row whose squares underflow is not a zero row: bound it by its largest entry."""
-        doubtful = np.flatnonzero(norms < 1e-140)
+        doubtful = (norms < 1e-140).nonzero()[0]
         if doubtful.size:
             largest = self.largest_entries(doubtful)
             bound = largest * (np.sqrt(self.n_columns) * (1.0 + 4 * EPS))

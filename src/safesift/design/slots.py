@@ -73,26 +73,27 @@ class SlotRows(RowSubset):
     Few are read at a time, and then for several products: going through blocks would take longer.
     """
 
-    @property
-    def _is_block(self) -> bool:
-        return len(self.rows) <= self.base.block_rows
-
     @cached_property
     def _block(self) -> Any:
+        """Those rows; None where they do not fit."""
+        if len(self.rows) > self.base.block_rows:
+            return None
         block = self.base.gathered(self.rows)
-        return algebra.with_ones(block) if self.intercept else block
+        return algebra.with_ones(block) if self.base.intercept else block
 
     def matvec(self, x: Array) -> Array:
-        if not self._is_block:
+        block = self._block
+        if block is None:
             return super().matvec(x)
         tally.count(len(self.rows))
-        return self._block @ x
+        return block @ x
 
     def weighted_sums(self, quadratic: Array, linear: Array) -> tuple[Array, Array]:
-        if not self._is_block:
+        block = self._block
+        if block is None:
             return super().weighted_sums(quadratic, linear)
         tally.count(len(self.rows))
-        return algebra.signed_gram(self._block, quadratic), self._block.T @ linear
+        return algebra.signed_gram(block, quadratic), block.T @ linear
 
 
 def as_slots(X: Any, intercept: bool) -> SlotDesign:

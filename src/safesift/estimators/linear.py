@@ -225,9 +225,11 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
 
     def _refitted(self, attributes: Mapping[str, Any]) -> Self:
         """A copy with the same parameters and features, these fitted attributes and no others."""
-        other, old = object.__new__(type(self)), fitted_attributes(self).keys() - _FEATURES
-        kept = {name: value for name, value in vars(self).items() if name not in old}
-        vars(other).update(kept, **attributes)
+        other, old = object.__new__(type(self)), fitted_attributes(self)
+        for name, value in vars(self).items():
+            if name not in old or name in _FEATURES:
+                vars(other)[name] = value
+        vars(other).update(attributes)
         return other
 
     def _warn(

@@ -56,7 +56,7 @@ class RunningQuadratic(Quadratic):
         gram, column = rows.weighted_sums(terms.quadratic, terms.linear)
         Q, q, r = self.Q + gram, self.q + column, self.r + float(terms.constant.sum())
         Q_size, q_size = length_bound(Q.ravel()), length_bound(q)
-        quadratic, linear, constant = np.abs(terms)
+        quadratic, linear, constant = map(np.abs, terms)
         return RunningQuadratic(
             q, r, Q,
             self.Q_error + lost * float((quadratic * norms) @ norms) + EPS * Q_size,

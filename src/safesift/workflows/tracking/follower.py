@@ -150,7 +150,7 @@ class Follower:
 
     def overdue(self, reach: float = 0.0) -> Slots:
         """Rows that may leave their piece within some distance of the point."""
-        return np.flatnonzero(self.deadline <= (self.travelled + reach) * (1.0 + 4 * EPS))
+        return (self.deadline <= (self.travelled + reach) * (1.0 + 4 * EPS)).nonzero()[0]
 
     # --- the objective ----------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Follower:
     def _read_again(self, rows: Rows) -> None:
         before = self.piece[rows.slots]
         which = self._place(rows)
-        changed = np.flatnonzero(which != before)
+        changed = (which != before).nonzero()[0]
         if changed.size:
             rows = rows.take(changed)
             new = self.table.terms(rows.y, which[changed], rows.weights)

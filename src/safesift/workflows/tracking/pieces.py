@@ -43,15 +43,13 @@ class PieceTable:
 
     def locate(self, y: NDArray, pred: Array) -> tuple[NDArray[np.intp], Array]:
         """The piece that each prediction is on, and its distance from the ends of the piece."""
-        lower, upper = self._table(_ENDS, y)[:, :, self._kinds(y)]
+        lower, upper = self._table(_ENDS, y).take(self._kinds(y), axis=2)
         room = np.minimum(pred - lower, upper - pred)
-        which = room.argmax(axis=0)
-        return which, room[which, np.arange(len(which))]
+        return room.argmax(axis=0), room.max(axis=0)
 
     def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
         """What rows contribute on the given pieces."""
-        kinds = self._kinds(y)
-        return Terms(*(weights * field[which, kinds] for field in self._table(_COEFFICIENTS, y)))
+        return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
 
     def sizes(self, y: NDArray) -> Array | float:
         """The sizes of the numbers that predictions are compared with."""
@@ -118,12 +116,11 @@ class Classes:
         y = np.concatenate([data.y[out], change.labels, change.y])
         relabelled = data.sample_weight[change.relabelled]
         weights = np.concatenate([data.sample_weight[out], relabelled, change.sample_weight])
-        signs = np.where(weights > 0, 1, 0)
-        signs[: len(out)] *= -1
+        signs = (weights > 0).astype(np.float64)
+        signs[: len(out)] *= -1.0
         codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
         # a sample without weight may have any label
         if not ((self.labels[codes] == y) | (signs == 0)).all():
             return None
-        counts = self.counts.copy()
-        np.add.at(counts, codes, signs)
+        counts = self.counts + np.bincount(codes, signs, len(self.labels)).astype(np.intp)
         return Classes(self.labels, counts) if counts.min() > 0 else None

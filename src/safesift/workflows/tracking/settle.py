@@ -148,12 +148,14 @@ class Tracking:
             follower = before.fresh_copy()
             follower.swap(leaving, entering)
             end = settle(follower, data, settings)
+            left = follower.residue(data.total)
             # twice what fresh sums had is no reason, since it would be there again
-            if follower.residue(data.total) > max(residue, 2.0 * follower.fresh_residue):
+            if left > max(residue, 2.0 * follower.fresh_residue):
                 follower.rebuild(data)
                 end, rebuilt = settle(follower, data, settings), True
+                left = follower.residue(data.total)
             gaps.append(_relative_gap(follower, data, end, settings.tol))
-            residues.append(follower.residue(data.total))
+            residues.append(left)
             followers.append(follower)
             ends.append(end)
         n_read = self.n_read + sum(follower.n_read for follower in followers)
@@ -232,7 +234,7 @@ class Tracked:
     @property
     def points(self) -> Array:
         """The solutions, one in each row."""
-        return np.stack([follower.point for follower in self.tracking.followers])
+        return np.array([follower.point for follower in self.tracking.followers])
 
     @property
     def gaps(self) -> Array:
