@@ -15,8 +15,8 @@ from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift.estimators.tracking import state as states
-from safesift.estimators.tracking import tracker as trackers
+from safesift.estimators import tracker as trackers
+from safesift.workflows.tracking import settle as settling
 
 
 @pytest.mark.slow
@@ -236,7 +236,7 @@ def test_everything_else_is_fitted_again(two_classes, model, words):
 def test_steps_that_get_nowhere_end_in_a_refit(two_classes, monkeypatch):
     X, y = two_classes
     tracker = ss.SafeTracker(ss.SafeClassifier()).fit(X[:300], y[:300])
-    monkeypatch.setattr(states, "_MOST_STEPS", 0)
+    monkeypatch.setattr(settling, "_MOST_STEPS", 0)
     tracker.update(add=(X[300:400], y[300:400]))
     assert "did not reach the tolerance" in tracker.history_[-1]["why"]
     assert_same(tracker, ss.SafeClassifier().fit(X[:400], y[:400]))
@@ -279,7 +279,7 @@ def interrupted(stop):
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
 @pytest.mark.parametrize(
-    ("module", "name", "label"), [(states, "settle", None), (trackers, "fitted", 7)]
+    ("module", "name", "label"), [(settling, "settle", None), (trackers, "_fitted", 7)]
 )
 @pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
 def test_an_interrupted_update_changes_nothing(
@@ -307,7 +307,7 @@ def test_an_interrupted_update_changes_nothing(
 def test_an_interrupted_fit_leaves_the_old_model(two_classes, monkeypatch):
     X, y = two_classes
     tracker = ss.SafeTracker(ss.SafeClassifier()).fit(X[:100], y[:100])
-    monkeypatch.setattr(trackers, "fitted", interrupted(KeyboardInterrupt))
+    monkeypatch.setattr(trackers, "_fitted", interrupted(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         tracker.fit(X[:, :3], y)
     assert tracker.n_features_in_ == 6 and len(tracker.y_) == 100

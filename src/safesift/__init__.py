@@ -26,7 +26,7 @@ _PUBLIC = {
     "safesift.estimators.mining": ("MiningResult", "mine_hard"),
     "safesift.estimators.regressor": ("SafeRegressor",),
     "safesift.estimators.sampler": ("SampleScreener",),
-    "safesift.estimators.tracking.tracker": ("SafeTracker",),
+    "safesift.estimators.tracker": ("SafeTracker",),
     "safesift.faces.plotting": ("plot_losses",),
     "safesift.losses.omegas": ("CustomOmega", "Omega"),
     "safesift.losses.safe": ("SetDistance", "infimum_convolution", "make_safe"),
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from safesift.estimators.mining import MiningResult, mine_hard
     from safesift.estimators.regressor import SafeRegressor
     from safesift.estimators.sampler import SampleScreener
-    from safesift.estimators.tracking.tracker import SafeTracker
+    from safesift.estimators.tracker import SafeTracker
     from safesift.faces.plotting import plot_losses
     from safesift.losses.omegas import CustomOmega, Omega
     from safesift.losses.safe import SetDistance, infimum_convolution, make_safe

@@ -22,6 +22,7 @@ from safesift.design import DenseDesign, SparseDesign, as_design
 from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
+from safesift.design.slots import SparseSlots, as_slots
 from safesift.problem.inputs import make_problems
 from tests.laws import exact
 from tests.laws.strategies import entries, examples, extremes, numbers
@@ -79,7 +80,9 @@ STORAGES = {
     "coo, duplicates": _with_duplicates,
     "lil": sparse.lil_array,
 }
+SLOTS = {"slots": np.asarray, "slots, csr": sparse.csr_array}
 every_storage = pytest.mark.parametrize("storage", STORAGES)
+every_kind = pytest.mark.parametrize("storage", [*STORAGES, *SLOTS])
 DTYPES = ["float64", "float32", "float16", "int8", "int32", "int64", "uint8", "bool"]
 
 
@@ -87,6 +90,23 @@ def _read_only(X):
     X = X.copy()
     X.setflags(write=False)
     return X
+
+
+def design_of(storage, X, intercept=False):
+    """A design with these rows, of any kind."""
+    if storage in STORAGES:
+        return as_design(STORAGES[storage](X), intercept)
+    return _in_slots(storage, X, intercept)
+
+
+def _in_slots(storage, X, intercept):
+    """Rows that were written one by one, in no order, in place of others and beyond them."""
+    n, as_stored = len(X), SLOTS[storage]
+    design = as_slots(as_stored(np.ones_like(X[: n // 2 + 1])), intercept)
+    slots = np.random.default_rng(n).permutation(n + 40)[:n]
+    for i in range(n):
+        design = design.written(slots[i : i + 1], as_stored(X[i : i + 1]), slots[:i])
+    return design.at(slots)
 
 
 @st.composite
@@ -100,7 +120,7 @@ def designs(draw, storage, elements=entries, min_rows=1, max_rows=8, dtype=None)
     X = X.astype(dtype or draw(st.sampled_from(["float64", "float32"])))
     intercept = draw(st.booleans())
     rows = np.column_stack([X, np.ones(n)]) if intercept else X
-    return as_design(STORAGES[storage](X), intercept), rows.astype(np.float64)
+    return design_of(storage, X, intercept), rows.astype(np.float64)
 
 
 every_blocking = pytest.mark.parametrize("block_rows", [2, 1000], ids=["small blocks", "one block"])
@@ -110,7 +130,7 @@ every_blocking = pytest.mark.parametrize("block_rows", [2, 1000], ids=["small bl
 def blocks_of(block_rows):
     """Blocks of so many rows, whatever the matrix."""
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (DenseDesign, SparseDesign):
+        for kind in (DenseDesign, SparseDesign, SparseSlots):
             for name in ("block_rows", "gram_rows"):
                 patch.setattr(kind, name, property(lambda self: block_rows))
         yield
@@ -120,7 +140,7 @@ def blocks_of(block_rows):
 
 
 @every_blocking
-@every_storage
+@every_kind
 @examples(0.25)
 @given(data=st.data())
 def test_operations_are_numpy(storage, block_rows, data):
@@ -149,7 +169,7 @@ def test_operations_are_numpy(storage, block_rows, data):
 
 
 @every_blocking
-@every_storage
+@every_kind
 @examples(0.25)
 @given(data=st.data())
 def test_rows_read_where_they_lie_are_the_rows_taken(storage, block_rows, data):
@@ -213,7 +233,7 @@ def room(left, right):
 
 
 @every_blocking
-@every_storage
+@every_kind
 @examples(0.25)
 @given(data=st.data())
 def test_pass_through_is_both_products(storage, block_rows, data):
@@ -234,7 +254,7 @@ def test_pass_through_is_both_products(storage, block_rows, data):
 
 
 @every_blocking
-@every_storage
+@every_kind
 @examples(0.25)
 @given(data=st.data())
 def test_gram_is_symmetric_and_positive(storage, block_rows, data):
@@ -248,7 +268,7 @@ def test_gram_is_symmetric_and_positive(storage, block_rows, data):
 
 
 @every_blocking
-@every_storage
+@every_kind
 @examples(0.25)
 @given(data=st.data())
 def test_take_selects_rows(storage, block_rows, data):
@@ -265,10 +285,10 @@ def test_take_selects_rows(storage, block_rows, data):
 
 
 @every_blocking
-@every_storage
+@every_kind
 def test_no_rows_at_all(storage, block_rows):
     with blocks_of(block_rows):
-        design = as_design(STORAGES[storage](np.eye(3)), True).take(np.zeros(3, dtype=bool))
+        design = design_of(storage, np.eye(3), True).take(np.zeros(3, dtype=bool))
         assert design.matvec(np.ones(4)).shape == (0,)
         assert not design.rmatvec(np.zeros(0)).any() and not design.gram(np.zeros(0)).any()
         assert design.row_norms.shape == (0,)
@@ -305,7 +325,7 @@ hard = st.one_of(cancelling, entries)
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
 @examples(2)
 @given(data=st.data())
 def test_dot_error_holds(storage, block_rows, data):
@@ -338,7 +358,7 @@ def assert_dot_error(design, rows, x):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
 @examples(2)
 @given(data=st.data())
 def test_sum_error_holds(storage, block_rows, data):
@@ -349,8 +369,8 @@ def test_sum_error_holds(storage, block_rows, data):
         assert_sum_error(design, rows, u)
 
 
-def assert_sum_error(design, rows, u):
-    computed, load = design.rmatvec(u), exact.fractions(u)
+def assert_sum_error(design, rows, u, computed=None):
+    computed, load = design.rmatvec(u) if computed is None else computed, exact.fractions(u)
     error = [
         Fraction(entry) - exact.dot(exact.fractions(column), load)
         for entry, column in zip(computed, rows.T, strict=True)
@@ -363,7 +383,7 @@ def assert_sum_error(design, rows, u):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
 @examples(1)
 @given(data=st.data())
 def test_gram_error_holds(storage, block_rows, data):
@@ -372,6 +392,22 @@ def test_gram_error_holds(storage, block_rows, data):
         design, rows = data.draw(designs(storage, hard, max_rows=12))
         w = data.draw(hnp.arrays(np.float64, len(rows), elements=st.floats(1e-3, 1e3)))
         assert_gram_error(design, rows, w)
+
+
+@every_blocking
+@pytest.mark.parametrize("storage", ["C", "csr array", *SLOTS])
+@examples(1)
+@given(data=st.data())
+def test_gram_error_holds_for_weights_of_any_sign(storage, block_rows, data):
+    """Of `weighted_sums`, with |wᵢ| in the bounds."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage, hard, max_rows=12))
+        sizes = st.floats(1e-3, 1e3)
+        w = data.draw(hnp.arrays(np.float64, len(rows), elements=sizes | sizes.map(lambda x: -x)))
+        gram, column = design.weighted_sums(w, w)
+        np.testing.assert_array_equal(gram, gram.T)
+        assert_gram_error(design, rows, w, gram)
+        assert_sum_error(design, rows, w, column)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
@@ -387,22 +423,25 @@ def test_gram_error_holds_for_wide_rows(dtype):
     np.testing.assert_allclose(whole, X.astype(float).T @ X.astype(float), atol=1e-11)
 
 
-def assert_gram_error(design, rows, w):
-    computed, weights = design.gram(w), exact.fractions(w)
+def assert_gram_error(design, rows, w, computed=None):
+    computed, weights = design.gram(w) if computed is None else computed, exact.fractions(w)
     columns = [exact.fractions(column) for column in rows.T]
 
-    def entry(j, k):
+    def entry(j, k, weights=weights):
         terms = zip(weights, columns[j], columns[k], strict=True)
         return sum(v * a * b for v, a, b in terms)
 
+    def size(j):
+        return entry(j, j, [abs(v) for v in weights])
+
     # a product of two numbers may underflow before it is multiplied with a third
-    largest = max(float(np.abs(rows).max(initial=0.0)), float(w.max(initial=0.0)), 1.0)
+    largest = max(float(np.abs(rows).max(initial=0.0)), float(np.abs(w).max(initial=0.0)), 1.0)
     underflow = 4 * len(rows) * Fraction(UNDERFLOW) * Fraction(largest)
     for j in range(design.n_columns):
         for k in range(design.n_columns):
             error = abs(Fraction(computed[j, k]) - entry(j, k))
             beyond = max(error - underflow, Fraction(0))
-            assert beyond**2 <= Fraction(design.gram_error) ** 2 * entry(j, j) * entry(k, k)
+            assert beyond**2 <= Fraction(design.gram_error) ** 2 * size(j) * size(k)
 
 
 @pytest.mark.parametrize("storage", ["C", "csr array"])
@@ -438,7 +477,7 @@ def test_a_bound_below_the_rounding_of_one_product_is_noticed(law, bound, monkey
 # --- row norms ----------------------------------------------------------------------------------
 
 
-@every_storage
+@every_kind
 @examples(2)
 @given(data=st.data())
 def test_row_norms_are_upper_bounds(storage, data):
@@ -473,6 +512,47 @@ def assert_upper_bounds(design, rows):
         # and not much more, but for rows whose squares underflow
         loose = 4 * len(row) if bound < 1e-139 else 1
         assert Fraction(bound) ** 2 <= size_sq * loose * (1 + Fraction(1, 10**12))
+
+
+# --- slots --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", SLOTS)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_writing_leaves_what_others_hold(storage, seed):
+    assert_others_notice_nothing(storage, np.random.default_rng(seed))
+
+
+def assert_others_notice_nothing(storage, rng):
+    """Also where a write is given up, rows come in wider types, and holes are packed."""
+
+    def new(n, kind="float64"):
+        return (rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.7)).astype(kind)
+
+    rows, slots = new(4, "float32"), np.arange(4)
+    design = as_slots(SLOTS[storage](rows), intercept=True)
+    for _ in range(rng.integers(1, 12)):
+        added = new(rng.integers(0, 6), rng.choice(["float32", "float64"]))
+        free = np.setdiff1d(np.arange(design.n_samples + 5), slots)
+        chosen = rng.permutation(free)[: len(added)]
+        later = design.written(chosen, SLOTS[storage](added), slots)
+        both, order = np.concatenate([rows, added]), np.append(slots, chosen)
+        for matrix, where, there in ((design, slots, rows), (later, order, both)):
+            expected = np.column_stack([there, np.ones(len(there))]).astype(np.float64)
+            np.testing.assert_array_equal(matrix.at(where).matvec(np.eye(4)), expected)
+            norms = np.linalg.norm(expected, axis=1)
+            np.testing.assert_allclose(matrix.at(where).row_norms, norms, rtol=1e-14)
+        if rng.random() < 0.8:
+            stay = rng.random(len(both)) < 0.7
+            design, slots, rows = later, order[stay], both[stay]
+
+
+def test_rows_that_are_packed_away_are_noticed(monkeypatch):
+    right = SparseSlots._packed
+    monkeypatch.setattr(SparseSlots, "_packed", lambda self, held, n: right(self, held[1:], n))
+    with pytest.raises(AssertionError):
+        for seed in range(10):
+            assert_others_notice_nothing("slots, csr", np.random.default_rng(seed))
 
 
 # --- memory -------------------------------------------------------------------------------------

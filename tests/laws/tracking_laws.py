@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,13 +12,12 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import safesift as ss
-from safesift.estimators.tracking.certificate import certified_gap, slope, undecided
-from safesift.estimators.tracking.data import Data
-from safesift.estimators.tracking.follower import Follower
-from safesift.estimators.tracking.pieces import Targets
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.workflows.tracking.data import Data
+from safesift.workflows.tracking.follower import Follower, certified_gap, slope, undecided
+from safesift.workflows.tracking.pieces import PieceTable
 from tests.laws.reference import dense_rows, objective, optimum
 
 LOSS_NAMES = (
@@ -88,17 +88,16 @@ def law_model_is_optimal(tracker, X, y, weights) -> None:
     assert (flat | tracker.kept_ | (weights == 0)).all()
 
 
-def follower_of(problem: Problem, point) -> tuple[Follower, Data]:
-    """A follower at any point."""
-    n = problem.design.n_samples
-    data = Data.of(
-        problem.design.data, problem.y, problem.weights, problem.weights,
-        problem.design.row_norms, problem.fit_intercept,
-    )  # fmt: skip
+def follower_of(problem: Problem, point, others=None) -> tuple[Follower, Data]:
+    """A follower at any point; other rows with the same targets lie in the slots that come next."""
+    X, n = problem.design.data, problem.design.n_samples
+    y, weights = problem.y, problem.weights
+    if others is not None:
+        X, y, weights = np.concatenate([X, others]), np.tile(y, 2), np.tile(weights, 2)
+    data = Data.of(X, y, weights, weights, problem.fit_intercept)
+    data = replace(data, order=data.order[:n], total=float(problem.weights.sum()))
     label = 1.0 if problem.loss.task == "classification" else None
-    chosen, p = Targets(problem.loss, label), problem.design.n_features
-    assert data.n_samples == n
-    return Follower.at(chosen, problem.alpha, p, point, data), data
+    return Follower(PieceTable(problem.loss, label), problem.alpha, point, data), data
 
 
 def drawn_problem(seed: int, loss: str, intercept: bool) -> tuple[Problem, np.random.Generator]:
@@ -139,7 +138,7 @@ def law_certificate_holds(seed: int, loss: str, intercept: bool) -> None:
     assert abs(follower.value(data.total) - objective(problem, point)) <= NOISE * size
     decided = np.ones(len(problem.y), dtype=bool)
     decided[undecided(follower, data, at)] = False
-    which, room = follower.targets.locate(problem.y, dense_rows(problem) @ best.point)
+    which, room = follower.table.locate(problem.y, dense_rows(problem) @ best.point)
     agrees = (which == follower.piece[: len(which)]) | (room <= 1e-7)
     assert (agrees | ~decided).all()
 
@@ -148,20 +147,16 @@ def law_sums_are_known(seed: int, loss: str, intercept: bool) -> None:
     """After rows came, went and moved, the sums are within their bounds of exact ones."""
     problem, rng = drawn_problem(seed, loss, intercept)
     d = problem.design.n_columns
-    follower, data = follower_of(problem, rng.normal(size=d))
+    large = rng.choice([1.0, 1e6], size=(problem.design.n_samples, 1)) * problem.design.data
+    follower, data = follower_of(problem, rng.normal(size=d), large)
     for _ in range(20):
-        some = data.rows(np.flatnonzero(rng.random(data.n_samples) < 0.5))
-        scale = rng.choice([1.0, 1e6])
-        large = data.rows(some.slots)
-        large.block[:] *= scale
-        large = type(large)(
-            large.slots, large.block, large.y, large.weights, scale * large.norms, large.widths
-        )
-        follower.swap(some, large)
-        follower.swap(large, some)
+        some = np.flatnonzero(rng.random(data.n_samples) < 0.5)
+        small, large = data.rows(some), data.rows(some + data.n_samples)
+        follower.swap(small, large)
+        follower.swap(large, small)
         follower.move(rng.normal(size=d), data)
     A = np.longdouble(dense_rows(problem))
-    terms = follower.targets.terms(
+    terms = follower.table.terms(
         problem.y, follower.piece[: len(problem.y)], np.longdouble(problem.weights)
     )
     Q = (A.T * terms.quadratic) @ A

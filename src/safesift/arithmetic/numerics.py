@@ -76,14 +76,14 @@ def target_size(loss: Loss, y: ArrayLike) -> Array:
 
 
 def prediction_error(
-    design: Design, point: Array, row_norms: Array, pred: Array, targets: Array
+    design: Design, size: float, row_norms: Array, pred: Array, targets: ArrayLike
 ) -> Array:
     """Bounds on the error of computed predictions, and of their distance to the targets.
 
-    Of some rows of the design, with their norms, predictions and targets. Targets are numbers; of
-    intervals, give their `target_size`.
+    Of some rows of the design, with their norms, predictions and targets, at a point of some
+    `Design.size`. Targets are numbers; of intervals, give their `target_size`.
     """
-    product = design.dot_error * design.size(point) * row_norms
+    product = design.dot_error * size * row_norms
     rounding = 4 * EPS * (np.abs(pred) + np.abs(targets) + 1.0)
     return product + rounding + design.n_columns * UNDERFLOW
 

@@ -28,6 +28,22 @@ def gram(block: Any, weights: Array) -> Array:
     return dense(root.T @ root)
 
 
+def signed_gram(block: Any, weights: Array) -> Array:
+    """Σ weights_i a_i a_iᵀ for weights of any sign, exactly symmetric."""
+    product = dense(block.T @ scaled(block, weights))
+    return 0.5 * (product + product.T)
+
+
+def with_ones(block: Any) -> Any:
+    """The rows with a one at the end of each."""
+    n, p = block.shape
+    if not sparse.issparse(block):
+        return np.concatenate([block, np.ones((n, 1))], axis=1)
+    ends = block.indptr[1:]
+    entries = np.insert(block.data, ends, 1.0), np.insert(block.indices, ends, p)
+    return sparse.csr_array((*entries, block.indptr + np.arange(n + 1)), shape=(n, p + 1))
+
+
 def scaled(block: Any, weights: Array) -> Any:
     """The rows times their weights."""
     if sparse.issparse(block):

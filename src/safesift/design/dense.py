@@ -70,7 +70,7 @@ class DenseDesign(RowDesign):
 def _rows(array: NDArray, indices: NDArray) -> NDArray:
     """array[indices], by the fastest way there is for its order."""
     if array.flags.c_contiguous:
-        return np.take(array, indices, axis=0)
+        return array.take(indices, axis=0)
     if array.flags.f_contiguous:
-        return np.take(array.T, indices, axis=1).T
+        return array.T.take(indices, axis=1).T
     return array[indices]

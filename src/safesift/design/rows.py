@@ -149,6 +149,19 @@ class RowDesign(Design):
         used = np.flatnonzero(weights)
         return self.grams([GramPart(used, weights[used])])[0]
 
+    def weighted_sums(self, quadratic: Array, linear: Array) -> tuple[Array, Array]:
+        """Σ quadratic_i a_i a_iᵀ and Σ linear_i a_i for numbers of any sign, in one pass.
+
+        Both to `gram_error`: relative to ccᵀ for c_j² = Σ |quadratic_i|aᵢⱼ², and to
+        Σ |linear_i|·‖aᵢ‖.
+        """
+        gram, column = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
+        for rows, block in self.read(self.gram_rows):
+            whole = algebra.with_ones(block) if self.intercept else block
+            gram += algebra.signed_gram(whole, quadratic[rows])
+            column += whole.T @ linear[rows]
+        return gram, column
+
     @property
     def source(self) -> RowDesign:
         """The design that is read where this one is: another one for some of its columns."""
@@ -245,7 +258,7 @@ class RowDesign(Design):
                 norms_sq[rows] = algebra.norms_sq(block)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error
-            norms_sq[norms_sq > 0] += self.n_columns * UNDERFLOW
+            np.add(norms_sq, self.n_columns * UNDERFLOW, out=norms_sq, where=norms_sq > 0)
             return self._repair_underflow(np.sqrt(norms_sq))
 
     @cached_property
@@ -256,7 +269,7 @@ class RowDesign(Design):
 
     def _repair_underflow(self, norms: Array) -> Array:
         """A row whose squares underflow is not a zero row: bound it by its largest entry."""
-        doubtful = np.flatnonzero(norms < 1e-140)
+        doubtful = (norms < 1e-140).nonzero()[0]
         if doubtful.size:
             largest = self.largest_entries(doubtful)
             bound = largest * (np.sqrt(self.n_columns) * (1.0 + 4 * EPS))
@@ -353,10 +366,14 @@ class RowSubset(RowDesign):
     def row_norms(self) -> Array:
         return self.base.row_norms[self.rows]
 
+    @cached_property
+    def feature_norms_sq(self) -> Array:
+        return self.base.feature_norms_sq[self.rows]
+
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
         for start in range(0, self.n_samples, n_rows):
             part = slice(start, min(start + n_rows, self.n_samples))
-            yield part, self.gathered(np.arange(part.start, part.stop))
+            yield part, self.base.gathered(self.rows[part])
 
     def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
         return RowSubset(self.base, self.rows[indices])

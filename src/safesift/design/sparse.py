@@ -19,6 +19,13 @@ from safesift.design.rows import RowDesign, RowSubset
 _BLOCK_ENTRIES, _ENTRIES_PER_COLUMN = 2**20, 8
 
 
+def rows_per_block(n_entries: int, n_samples: int, n_features: int) -> int:
+    """How many rows of a sparse matrix make a block."""
+    mean_length = n_entries / max(n_samples, 1)
+    entries = max(_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN * n_features)
+    return int(max(entries // max(mean_length, 1), 16))
+
+
 @dataclass(frozen=True, eq=False)
 class SparseDesign(CsrProducts):
     """A CSR matrix without duplicate entries, referenced and not copied."""
@@ -45,9 +52,7 @@ class SparseDesign(CsrProducts):
 
     @property
     def block_rows(self) -> int:
-        mean_length = self.matrix.nnz / max(self.n_samples, 1)
-        entries = max(_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN * self.n_features)
-        return int(max(entries // max(mean_length, 1), 16))
+        return rows_per_block(self.matrix.nnz, self.n_samples, self.n_features)
 
     @property
     def csr(self) -> Any:

@@ -43,13 +43,17 @@ class Classification(ClassifierMixin, LinearModel):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
-        weights = check_weights(sample_weight, len(y))
-        classes = np.unique(y[weights > 0])
-        if len(classes) == 1:
+        samples = self._samples(X, y, check_weights(sample_weight, len(y)))
+        if len(samples.classes) == 1:
             raise ValueError(
-                f"y has one class only ({classes[0]!r}, among samples of positive weight): "
+                f"y has one class only ({samples.classes[0]!r}, among samples of positive weight): "
                 f"{type(self).__name__} needs two."
             )
+        return samples
+
+    def _samples(self, X: Any, y: NDArray, weights: Array) -> Samples:
+        """Validated arrays, with classes and their weights."""
+        classes = np.unique(y[weights > 0])
         if self.class_weight is None:
             return Samples(X, y, weights, weights, classes)
         factors = self._class_weights(y, weights, classes)

@@ -152,9 +152,7 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         """The last solution, with warm_start=True."""
         if not (self.warm_start and hasattr(self, "coef_")):
             return None
-        coefs, n_columns = np.atleast_2d(self.coef_), problems[0].design.n_columns
-        intercepts = np.atleast_1d(self.intercept_)[:, None]
-        points = np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
+        points, n_columns = self._points, problems[0].design.n_columns
         if points.shape != (len(problems), n_columns):
             raise ValueError(
                 f"warm_start=True, but the last model had {points.shape[1]} coefficients (with the "
@@ -162,6 +160,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
                 f"{len(problems)}: set warm_start=False."
             )
         return list(points)
+
+    @property
+    def _points(self) -> Array:
+        """The last solution, a row for each problem."""
+        coefs, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)[:, None]
+        return np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
 
     # --- parameters -------------------------------------------------------------------------
 

@@ -26,7 +26,10 @@ class Regression(RegressorMixin, LinearModel):
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         X, y = self._validated(X, y, reset=True, y_numeric=True)
-        weights = check_weights(sample_weight, len(y))
+        return self._samples(X, y, check_weights(sample_weight, len(y)))
+
+    def _samples(self, X: Any, y: Array, weights: Array) -> Samples:
+        """Validated arrays."""
         return Samples(X, y, weights, weights)
 
     def _with_parameters(self, table: dict[str, type[Loss]]) -> Mapping[str, Callable[[], Loss]]:

@@ -31,6 +31,10 @@ class Quadratic:
         """½xᵀQx + qᵀx + r."""
         return 0.5 * float(point @ self.product(point)) + float(self.q @ point) + self.r
 
+    def gradient(self, point: Array) -> Array:
+        """Qx + q."""
+        return self.product(point) + self.q
+
     def size(self, length: float) -> float:
         """A bound on ‖Qx + q‖ for ‖x‖ ≤ length, to which rounding errors are relative."""
         matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))

@@ -170,7 +170,7 @@ class Problem:
         gradient = loss_gradient
         if self.folded is not None:
             value += self.folded.value(point)
-            gradient = gradient + self.folded.product(point) + self.folded.q
+            gradient = gradient + self.folded.gradient(point)
         p = self.design.n_features
         penalised = self.penalty.least_norm(coef, gradient[:p], self.alpha)
         return Evaluation(
@@ -195,7 +195,7 @@ class Problem:
         """The gradient of everything but the penalty."""
         if self.folded is None:
             return at.loss_gradient
-        return at.loss_gradient + self.folded.product(at.point) + self.folded.q
+        return at.loss_gradient + self.folded.gradient(at.point)
 
     # --- dual -------------------------------------------------------------------------------
 

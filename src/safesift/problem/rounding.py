@@ -50,8 +50,11 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
 def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
     """Bounds on the error of some predictions and of their distance to the targets."""
     pred, norms = at.pred[rows], problem.design.row_norms[rows]
-    sizes = target_size(problem.loss.take(rows), problem.y[rows])
-    rounding = numerics.prediction_error(problem.design, at.point, norms, pred, sizes)
+    size, sizes = (
+        problem.design.size(at.point),
+        target_size(problem.loss.take(rows), problem.y[rows]),
+    )
+    rounding = numerics.prediction_error(problem.design, size, norms, pred, sizes)
     return rounding + problem.loss.precision * (np.abs(pred) + sizes + 1.0)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from safesift.arithmetic.numerics import EPS, cholesky, norm
+from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm
 from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
@@ -172,7 +172,7 @@ def proved_curvature_floor(H: Array, error: float) -> float:
     error += (len(H) + 8) * EPS * float(np.trace(H))
     try:
         theta = _SHARE * _least_eigenvalue(H)
-        H[np.diag_indices_from(H)] -= theta
+        H.flat[:: len(H) + 1] -= theta
         cholesky(H)
     except (np.linalg.LinAlgError, ValueError):
         return 0.0
@@ -185,7 +185,7 @@ def _least_eigenvalue(H: Array) -> float:
     u = np.ones(len(H)) / math.sqrt(len(H))
     for _ in range(_ITERATIONS):
         image = cho_solve(factor, u, check_finite=False)
-        length = norm(image)
+        length = length_bound(image)
         u = image / length
     return 1.0 / length
 

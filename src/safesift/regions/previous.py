@@ -173,7 +173,7 @@ def _edit_gradient(
     pred = design.matvec(coef)
     nu = loss.slope(pred, y)
     sizes = target_size(loss, y)
-    pred_error = norms * known_to + prediction_error(design, coef, norms, pred, sizes)
+    pred_error = norms * known_to + prediction_error(design, design.size(coef), norms, pred, sizes)
     pred_error += loss.precision * (np.abs(pred) + sizes + 1.0)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):

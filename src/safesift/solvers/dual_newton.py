@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import norm, solve_positive, total
 from safesift.design.base import Design
 from safesift.losses.dual_form import DualForm
+from safesift.solvers.line_search import backtrack
 
 Array = NDArray[np.float64]
 
@@ -114,16 +115,14 @@ class _Envelope:
         return solve_positive(part.design.gram(weights) + np.diag(self._ridge), gradient)
 
     def _search(self, point: Array, step: Array, gradient: Array) -> float:
-        """The first of 1, ½, ¼, … at which the objective has fallen enough."""
+        """The share of the step at which the objective has fallen enough; 0 for none."""
         self._moved = self._part.design.matvec(step)
+
+        def along(share: float) -> float:
+            return self._value(point + share * step, self.pred + share * self._moved)
+
         here, slope = self._value(point, self.pred), float(gradient @ step)
-        share = 1.0
-        while share > 1e-6:
-            there = self._value(point + share * step, self.pred + share * self._moved)
-            if there <= here + 0.1 * share * slope:
-                return share
-            share *= 0.5
-        return 0.0
+        return backtrack(along, here, slope=0.1 * slope).share
 
     def _value(self, point: Array, pred: Array) -> float:
         part, v = self._part, self._part.pulled(pred, self._width)

@@ -20,12 +20,13 @@ from safesift.arithmetic.numerics import EPS, cholesky
 from safesift.design.kernels import NotPositiveError
 from safesift.solvers.kernel_block import Block
 from safesift.solvers.kernel_pairs import Inner
+from safesift.solvers.line_search import Share, backtrack
 
 Array = NDArray[np.float64]
 
-_MAX_STEPS, _HALVINGS = 60, 30
-# Armijo's share of the predicted decrease
-_SHARE = 1e-4
+_MAX_STEPS = 60
+# Armijo's share of the predicted decrease, and the shortest step
+_SHARE, _LEAST = 1e-4, 2.0**-30
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +66,10 @@ def solve_by_newton(block: Block, beta: Array, intercept: float, tol: float) -> 
         promised = -_slope(block, point, target)
         if not promised > EPS * abs(value):
             return Inner(target.beta, target.intercept)
-        length, new_value = _line_search(block, point, target, promised, value)
+        length, reached = _search(block, point, target, promised, value)
         if length == 0.0:
             break
-        point, value = point.towards(target, length), new_value
+        point, value = point.towards(target, length), reached
         if length == 1.0 and promised <= tol:
             break
     return Inner(point.beta, point.intercept)
@@ -127,14 +128,11 @@ def _newton_target(block: Block, point: _Point) -> _Point:
     return _Point(beta, block.K @ beta, intercept)
 
 
-def _line_search(
-    block: Block, point: _Point, target: _Point, promised: float, value: float
-) -> tuple[float, float]:
-    """The first of 1, ½, ¼, … that lowers the objective by a share of what is promised."""
-    length, noise = 1.0, 8 * EPS * abs(value)
-    for _ in range(_HALVINGS):
-        found = _value(block, point.towards(target, length))
-        if found <= value - _SHARE * length * promised + noise:
-            return length, found
-        length *= 0.5
-    return 0.0, value
+def _search(block: Block, point: _Point, target: _Point, promised: float, value: float) -> Share:
+    """The share of the way that lowers the objective by a part of what is promised."""
+
+    def along(share: float) -> float:
+        return _value(block, point.towards(target, share))
+
+    noise = 8 * EPS * abs(value)
+    return backtrack(along, value + noise, slope=-_SHARE * promised, least=_LEAST)

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
+from safesift.design.slots import Slots
 from safesift.estimators.linear import FLOATS, LinearModel
-from safesift.estimators.tracking.data import Data, Edit
-from safesift.estimators.tracking.store import Slots
 from safesift.problem.inputs import check_weights, is_missing
+from safesift.workflows.tracking import Change, Data
 
 Array = NDArray[np.float64]
 
 
-def read_edit(model: LinearModel, data: Data, add: Any, remove: Any, relabel: Any) -> Edit:
+def read_edit(model: LinearModel, data: Data, add: Any, remove: Any, relabel: Any) -> Change:
     """The edit, or an error that says what is wrong with it. Indices are those before the edit.
 
     Parameters
@@ -30,7 +30,7 @@ def read_edit(model: LinearModel, data: Data, add: Any, remove: Any, relabel: An
     stay, removed = data.order[stays], data.order[~stays]
     if len(stay) + len(y) == 0:
         raise ValueError("remove: no sample would be left; keep one, or add some.")
-    return Edit(
+    return Change(
         stay=stay,
         removed=removed,
         relabelled=relabelled,

@@ -1,4 +1,4 @@
-"""On which piece of its loss a row is, and how far it is from leaving it."""
+"""What targets mean: on which piece of its loss a row is, and which classes there are."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, target_size
-from safesift.estimators.tracking.sums import Terms
 from safesift.losses import Loss
+from safesift.problem.running import Terms
+from safesift.workflows.tracking.data import Change, Data
 
 Array = NDArray[np.float64]
 
 _LABELS = np.array([-1.0, 1.0])
-
-
 _ENDS, _COEFFICIENTS = ("lower", "upper"), ("quadratic", "linear", "constant")
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
+class PieceTable:
     """From the labels or numbers that users see to pieces of the loss.
 
     Parameters
@@ -44,19 +43,21 @@ class Targets:
 
     def locate(self, y: NDArray, pred: Array) -> tuple[NDArray[np.intp], Array]:
         """The piece that each prediction is on, and its distance from the ends of the piece."""
-        lower, upper = self._table(_ENDS, y)[:, :, self._kinds(y)]
+        lower, upper = self._table(_ENDS, y).take(self._kinds(y), axis=2)
         room = np.minimum(pred - lower, upper - pred)
-        which = room.argmax(axis=0)
-        return which, room[which, np.arange(len(which))]
+        return room.argmax(axis=0), room.max(axis=0)
 
     def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
         """What rows contribute on the given pieces."""
-        kinds = self._kinds(y)
-        return Terms(*(weights * field[which, kinds] for field in self._table(_COEFFICIENTS, y)))
+        return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
 
     def sizes(self, y: NDArray) -> Array | float:
         """The sizes of the numbers that predictions are compared with."""
         return 1.0 if self.classification else target_size(self.loss, y)
+
+    def numbers(self, y: NDArray) -> Array:
+        """What the loss takes: numbers as they are, labels as -1 and 1."""
+        return _LABELS[self._kinds(y)] if self.classification else y
 
     def _table(self, names: tuple[str, ...], y: NDArray) -> Array:
         """Fields of the pieces, of shape (n_fields, n_pieces, n_kinds of rows)."""
@@ -91,3 +92,35 @@ def _stacked(loss: Loss, names: tuple[str, ...], y: Array) -> Array:
         [np.broadcast_to(getattr(piece, name), y.shape) for piece in pieces] for name in names
     ]
     return np.array(fields)
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes, and how many samples of positive weight each of them has."""
+
+    labels: NDArray
+    counts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, y: NDArray, sample_weight: NDArray) -> Classes:
+        return cls(*np.unique(y[sample_weight > 0], return_counts=True))
+
+    @property
+    def positive(self) -> NDArray:
+        """The class that is 1 in each of the problems: of two, the second."""
+        return self.labels[1:] if len(self.labels) == 2 else self.labels
+
+    def edited(self, data: Data, change: Change) -> Classes | None:
+        """After an edit of the data; None where a class would appear or disappear."""
+        out = change.leaving
+        y = np.concatenate([data.y[out], change.labels, change.y])
+        relabelled = data.sample_weight[change.relabelled]
+        weights = np.concatenate([data.sample_weight[out], relabelled, change.sample_weight])
+        signs = (weights > 0).astype(np.float64)
+        signs[: len(out)] *= -1.0
+        codes = np.minimum(np.searchsorted(self.labels, y), len(self.labels) - 1)
+        # a sample without weight may have any label
+        if not ((self.labels[codes] == y) | (signs == 0)).all():
+            return None
+        counts = self.counts + np.bincount(codes, signs, len(self.labels)).astype(np.intp)
+        return Classes(self.labels, counts) if counts.min() > 0 else None
