@@ -43,6 +43,10 @@ class SparseDesign(CsrProducts):
         return int(np.diff(self.matrix.indptr).max(initial=0))
 
     @property
+    def n_entries(self) -> int:
+        return self.matrix.nnz
+
+    @property
     def block_rows(self) -> int:
         mean_length = self.matrix.nnz / max(self.n_samples, 1)
         entries = max(_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN * self.n_features)
