@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Solving a reference problem takes as long as it takes, and some cannot be solved: no deadline,
 # and no complaint about either.
@@ -16,6 +16,10 @@ _PATIENT = {
 }
 
 settings.register_profile("default", max_examples=60, derandomize=True, **_PATIENT)
+# a mistake is noticed, not boiled down
+settings.register_profile(
+    "few", max_examples=12, derandomize=True, phases=[Phase.explicit, Phase.generate], **_PATIENT
+)
 settings.register_profile("soak", max_examples=3000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
