@@ -9,7 +9,7 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # Solving a reference problem takes as long as it takes, and some cannot be solved: no deadline,
 # and no complaint about either.
@@ -20,6 +20,10 @@ _PATIENT = {
 
 settings.register_profile("default", max_examples=60, derandomize=True, **_PATIENT)
 settings.register_profile("check", max_examples=6, derandomize=True, **_PATIENT)
+# a mistake is noticed, not boiled down
+settings.register_profile(
+    "few", max_examples=12, derandomize=True, phases=[Phase.explicit, Phase.generate], **_PATIENT
+)
 settings.register_profile("soak", max_examples=3000, print_blob=True, **_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

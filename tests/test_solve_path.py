@@ -19,7 +19,7 @@ from safesift.penalties import PENALTIES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
-from safesift.solvers import Fit, Screening, Settings, solve_path
+from safesift.solvers import SOLVERS, Fit, Screening, Settings, WorkingSets, solve_path
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
 from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples
@@ -89,6 +89,18 @@ def test_every_point_of_a_path_is_optimal(penalty, recipe, screening):
     for (fit,), best in zip(solve_path(levels, settings), optima, strict=True):
         assert_certified(fit, settings)
         assert_optimal(fit, best)
+
+
+@pytest.mark.parametrize("name", sorted({*SOLVERS} - {WorkingSets.name}))
+@examples(0.3)
+@given(recipe=recipes())
+def test_no_solver_claims_a_smaller_gap_than_there_is(name, recipe):
+    """Wherever it ends, converged or not."""
+    problem = build(recipe)
+    assume(not SOLVERS[name].refusal(problem))
+    settings = replace(settings_for(recipe, "auto"), solver=name, max_iter=30)
+    ((fit,),) = solve_path([[problem]], settings)
+    assert_optimal(fit, reference(problem))
 
 
 @examples(0.4)

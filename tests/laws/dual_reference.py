@@ -9,6 +9,7 @@ import numpy as np
 
 from safesift import losses, penalties
 from safesift.problem.problem import Problem
+from tests.laws.definitions import loss_definition, penalty_definition
 from tests.laws.reference import dense_rows, solve
 
 
@@ -64,7 +65,11 @@ def _conjugates(problem: Problem, nu: cp.Expression):
             return loss.width * half_square + tube + u, [cp.abs(nu) <= 1]
         case losses.SquaredEpsilonInsensitive():
             return half_square + cp.multiply(loss.epsilon, cp.abs(nu)) + u, []
-    raise NotImplementedError(f"write the conjugate of {loss!r} for the reference solver")
+    conjugate = loss_definition(loss).conic_conjugate
+    if loss.task == "classification":
+        return conjugate(loss, u)
+    value, constraints = conjugate(loss, nu)
+    return value + u, constraints
 
 
 def _interval_conjugates(problem: Problem, nu: cp.Expression):
@@ -102,4 +107,4 @@ def _support(problem: Problem, v: cp.Expression):
             return penalty.radius * cp.norm2(v), []
         case penalties.L1Ball():
             return penalty.radius * cp.norm_inf(v), []
-    raise NotImplementedError(f"write the conjugate of {penalty!r} for the reference solver")
+    return penalty_definition(penalty).conic_support(penalty, v, alpha)

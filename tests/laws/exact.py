@@ -1,8 +1,7 @@
 """The same formulas in exact arithmetic: what floating point is measured against.
 
-Fractions where a loss is piecewise linear-quadratic, 80 digits where it has logarithms. A loss or
-penalty that is not written here makes `exact_loss` raise `NotWrittenError`, on which a law may
-skip.
+Fractions where a loss is piecewise linear-quadratic, 80 digits where it has logarithms. Additions
+to the library are looked up in `definitions`.
 """
 
 from __future__ import annotations
@@ -16,14 +15,11 @@ import numpy as np
 
 from safesift import losses, penalties
 from safesift.problem.problem import Problem
+from tests.laws.definitions import loss_definition, penalty_definition
 from tests.laws.reference import dense_rows
 
 _CONTEXT = Context(prec=80, Emin=-999999, Emax=999999)
 ZERO, ONE, HALF = Fraction(0), Fraction(1), Fraction(1, 2)
-
-
-class NotWrittenError(NotImplementedError):
-    """No exact formula is written for this loss or penalty."""
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -244,7 +240,7 @@ def exact_loss(loss: losses.Loss, row: int) -> ExactLoss:
             return _insensitive(ZERO)
         case losses.SmoothedInterval():
             return _smoothed_insensitive(ZERO, Fraction(float(loss.width)))
-    raise NotWrittenError(f"write {loss!r} in exact arithmetic")
+    return loss_definition(loss).exact(loss)
 
 
 def _per_sample(parameter, row: int) -> Fraction:
@@ -327,7 +323,7 @@ def penalty_value(penalty: penalties.Penalty, coef: list[Fraction]) -> Fraction:
             return share * l1 + (1 - share) * l2
         case penalties.L2Ball() | penalties.L1Ball():
             return ZERO
-    raise NotWrittenError(f"write {penalty!r} in exact arithmetic")
+    return penalty_definition(penalty).exact(penalty, coef)
 
 
 class ExactProblem:

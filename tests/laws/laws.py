@@ -14,6 +14,7 @@ import numpy as np
 import safesift as ss
 from safesift import regions
 from safesift.design import DenseDesign
+from safesift.penalties import PENALTIES
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
@@ -21,6 +22,7 @@ from safesift.regions.base import Region, TestSet
 from safesift.regions.curvature import Tested
 from safesift.regions.ellipsoidal import EllipsoidalSet, HalfSpace, Hull
 from safesift.regions.shape import Shape
+from tests.laws.definitions import written
 from tests.laws.problems import Recipe, arrays, build, rough_point
 from tests.laws.reference import (
     Optimum,
@@ -33,9 +35,7 @@ from tests.laws.reference import (
 )
 from tests.laws.strategies import as_targets
 
-SMOOTH = ("squared_hinge", "logistic", "safe_logistic", "squared", "huber",
-          "squared_epsilon_insensitive")  # fmt: skip
-STRONG = ("l2", "elastic_net")
+STRONG = tuple(name for name in written(PENALTIES) if PENALTIES[name]().strong_convexity > 0)
 
 
 def setting(recipe: Recipe) -> tuple[Problem, Optimum, Evaluation]:

@@ -18,10 +18,11 @@ from safesift.losses import LOSSES
 from safesift.problem.evaluation import Quadratic
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
+from tests.laws.definitions import PENALTY_DEFINITIONS, penalty_definition, written
 from tests.laws.problems import make_loss
 
 FAMILIES = ("plain", "duplicates", "collinear", "deficient", "kink", "close", "scaled", "wide")
-PENALTIES = ("l2", "l1", "elastic_net", "l1_ball", "l2_ball")
+PENALTIES = tuple(written(penalties.PENALTIES))
 CURVED = tuple(name for name in sorted(LOSSES) if np.isfinite(LOSSES[name]().smoothness))
 
 
@@ -62,7 +63,8 @@ def _with_optimum(rng, problem, X, point, pred) -> Planted:
     # the constant keeps the loss and the folded part together at 0 or more, as after folding
     constant = max(0.0, float(gradient @ point))
     folded = Quadratic(q=-gradient, r=constant)
-    exact = problem.loss.quadratic_rays
+    # the pull of an added penalty may round
+    exact = problem.loss.quadratic_rays and type(problem.penalty) not in PENALTY_DEFINITIONS
     return Planted(replace(problem, folded=folded), point, pred, 0.0 if exact else 1e-7)
 
 
@@ -149,7 +151,7 @@ def _penalty(rng, name, x):
         return penalties.L1Ball(radius=float(max(np.abs(x).sum() + rng.choice([0.0, 1.0]), 0.125)))
     if name == "l2_ball":
         return penalties.L2Ball(radius=float(np.linalg.norm(x) + rng.choice([0.125, 1.0])))
-    return {"l2": penalties.L2, "l1": penalties.L1}[name]()
+    return penalties.PENALTIES[name]()
 
 
 def _penalty_pull(rng, problem, x):
@@ -165,7 +167,10 @@ def _penalty_pull(rng, problem, x):
             return problem.alpha * (ratio * signs + (1.0 - ratio) * x)
         case penalties.L1Ball(radius=radius) if np.abs(x).sum() == radius:
             return float(2.0 ** rng.integers(-8, 1)) * signs
-    return np.zeros_like(x)
+        case penalties.L1Ball() | penalties.L2Ball():
+            return np.zeros_like(x)
+    subgradient = penalty_definition(problem.penalty).subgradient
+    return problem.alpha * subgradient(problem.penalty, x, inner)
 
 
 def rough_center(planted: Planted, seed: int) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from safesift import regions
 from safesift.arithmetic.numerics import target_size
 from safesift.problem.decisions import Bounds, Decisions, decide
+from safesift.problem.problem import Problem
 from safesift.regions.base import Region
 from safesift.regions.center import Center
 from safesift.regions.intercept import UnboundedInterceptError
@@ -16,10 +17,18 @@ from safesift.workflows.screening import ScreeningResult
 from tests.laws.planted import Planted, plant, rough_center
 
 
+def suits(region: Region, problem: Problem) -> bool:
+    """Whether a region serves a problem, by its own account."""
+    try:
+        region.validate(problem)
+    except ValueError:
+        return False
+    return True
+
+
 def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningResult:
     problem = planted.problem
     at = problem.evaluate(rough_center(planted, seed))
-    region.validate(problem)
     certificate = problem.certify(at)
     test_set = region.build(certificate)
     bounds = test_set.bounds(problem.design)
@@ -42,6 +51,8 @@ def law_planted_optimum(
 ) -> None:
     """A region contains a planted optimum, with no room for error."""
     planted = plant(seed, loss, penalty, family, intercept)
+    if not suits(region, planted.problem):
+        return
     try:
         result = planted_screening(planted, seed, region)
     except UnboundedInterceptError:

@@ -18,6 +18,7 @@ from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from tests.laws.definitions import written
 from tests.laws.safe_losses import SAFE_LOSSES
 
 FAMILIES = ("random", "duplicates", "collinear", "tight", "kink", "offset")
@@ -43,8 +44,8 @@ class Recipe:
 def recipes(loss=None, penalty=None, **fixed) -> st.SearchStrategy[Recipe]:
     """Recipes over all losses and penalties, with some fields fixed."""
     fields = {
-        "loss": st.sampled_from(sorted(loss or LOSSES)),
-        "penalty": st.sampled_from(sorted(penalty or PENALTIES)),
+        "loss": st.sampled_from(sorted(loss or written(LOSSES))),
+        "penalty": st.sampled_from(sorted(penalty or written(PENALTIES))),
         "family": st.sampled_from(FAMILIES),
         "intercept": st.booleans(),
         "weighted": st.booleans(),

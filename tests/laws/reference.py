@@ -17,6 +17,7 @@ import numpy as np
 from safesift import losses, penalties
 from safesift.problem.problem import Problem
 from safesift.regions import EllipsoidalSet
+from tests.laws.definitions import loss_definition, penalty_definition
 from tests.laws.safe_losses import CONIC
 
 
@@ -207,7 +208,8 @@ class Program:
                 return cp.pos(cp.abs(residual) - loss.epsilon)
             case losses.SquaredEpsilonInsensitive():
                 return 0.5 * cp.square(cp.pos(cp.abs(residual) - loss.epsilon))
-        raise NotImplementedError(f"write {loss!r} for the reference solver")
+        argument = margin if loss.task == "classification" else residual
+        return loss_definition(loss).conic(loss, argument)
 
     def _interval_losses(self, pred: cp.Expression) -> cp.Expression:
         """The least ψ(d) over distances d ≥ 0 to the interval: ψ grows."""
@@ -241,5 +243,5 @@ class Program:
             case penalties.L1Ball():
                 self._constraints.append(l1 <= penalty.radius)
             case _:
-                raise NotImplementedError(f"write {penalty!r} for the reference solver")
+                return alpha * penalty_definition(penalty).conic(penalty, coef)
         return cp.Constant(0.0)

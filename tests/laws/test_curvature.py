@@ -23,12 +23,10 @@ settings_drawn = st.tuples(
     st.booleans(),
 )
 REGIONS = [
-    Curvature(),
     Curvature(rank=1),
     Curvature(rank=3, max_rounds=4),
     regions.HalfSpaceCut(Curvature(), "deep"),
     regions.Ellipsoid(n_steps=5, start="curvature"),
-    regions.Auto(),
 ]
 
 
@@ -37,6 +35,13 @@ REGIONS = [
 @pytest.mark.parametrize("region", REGIONS, ids=repr)
 def test_regions_contain_the_planted_optimum(region: Region, setting):
     planted_laws.law_planted_optimum(*setting, region=region)
+
+
+@examples(3)
+@given(setting=settings_drawn)
+@pytest.mark.parametrize("name", sorted(regions.REGIONS))
+def test_registered_regions_contain_the_planted_optimum(name, setting):
+    planted_laws.law_planted_optimum(*setting, region=regions.REGIONS[name]())
 
 
 @examples(3)

@@ -6,6 +6,7 @@ The claimed bounds are checked against exact arithmetic, on plain and on cancell
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -18,95 +19,17 @@ from scipy import sparse
 
 from safesift.arithmetic import threads
 from safesift.arithmetic.numerics import UNDERFLOW
-from safesift.design import DenseDesign, SparseDesign, as_design
+from safesift.design import DenseDesign, Design, RowDesign, as_design
 from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
 from safesift.design import sparse as sparse_module
-from safesift.design.slots import SparseSlots, as_slots
 from safesift.problem.inputs import make_problems
 from tests.laws import exact
+from tests.laws.storages import design_of, held, storages
 from tests.laws.strategies import entries, examples, extremes, numbers
 
-# --- storages: the same numbers, held in every way ----------------------------------------------
-
-
-def _with_duplicates(X):
-    """COO in which every entry is stored as two halves, in no order."""
-    rows, columns = np.nonzero(X)
-    order = np.random.default_rng(0).permutation(2 * len(rows))
-    values = X[rows, columns]
-    # the smallest of all numbers has no half: the other part is what is left
-    halves = np.concatenate([values / 2, values - values / 2])[order]
-    places = np.tile(rows, 2)[order], np.tile(columns, 2)[order]
-    return sparse.coo_array((halves, places), shape=X.shape)
-
-
-def _unsorted(X):
-    """CSR with the entries of every row in reverse order."""
-    matrix = sparse.csr_array(X)
-    for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
-        matrix.indices[start:stop] = matrix.indices[start:stop][::-1].copy()
-        matrix.data[start:stop] = matrix.data[start:stop][::-1].copy()
-    matrix.has_sorted_indices = matrix.has_canonical_format = False
-    return matrix
-
-
-def _long_indices(X):
-    matrix = sparse.csr_array(X)
-    matrix.indices, matrix.indptr = matrix.indices.astype("int64"), matrix.indptr.astype("int64")
-    return matrix
-
-
-def _explicit_zeros(X):
-    """CSR in which zeros are stored too."""
-    n, p = X.shape
-    indices = np.tile(np.arange(p), n)
-    return sparse.csr_array((X.ravel().copy(), indices, np.arange(0, n * p + 1, p)), shape=X.shape)
-
-
-STORAGES = {
-    "C": np.ascontiguousarray,
-    "Fortran": np.asfortranarray,
-    "strided": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-    "reversed": lambda X: X[::-1][::-1],
-    "read-only": lambda X: _read_only(X),
-    "csr array": sparse.csr_array,
-    "csr matrix": sparse.csr_matrix,
-    "csr, 64 bit": _long_indices,
-    "csr, unsorted": _unsorted,
-    "csr, zeros": _explicit_zeros,
-    "csc": sparse.csc_array,
-    "coo": sparse.coo_array,
-    "coo, duplicates": _with_duplicates,
-    "lil": sparse.lil_array,
-}
-SLOTS = {"slots": np.asarray, "slots, csr": sparse.csr_array}
-every_storage = pytest.mark.parametrize("storage", STORAGES)
-every_kind = pytest.mark.parametrize("storage", [*STORAGES, *SLOTS])
+every_storage = storages()
 DTYPES = ["float64", "float32", "float16", "int8", "int32", "int64", "uint8", "bool"]
-
-
-def _read_only(X):
-    X = X.copy()
-    X.setflags(write=False)
-    return X
-
-
-def design_of(storage, X, intercept=False):
-    """A design with these rows, of any kind."""
-    if storage in STORAGES:
-        return as_design(STORAGES[storage](X), intercept)
-    return _in_slots(storage, X, intercept)
-
-
-def _in_slots(storage, X, intercept):
-    """Rows that were written one by one, in no order, in place of others and beyond them."""
-    n, as_stored = len(X), SLOTS[storage]
-    design = as_slots(as_stored(np.ones_like(X[: n // 2 + 1])), intercept)
-    slots = np.random.default_rng(n).permutation(n + 40)[:n]
-    for i in range(n):
-        design = design.written(slots[i : i + 1], as_stored(X[i : i + 1]), slots[:i])
-    return design.at(slots)
 
 
 @st.composite
@@ -130,17 +53,24 @@ every_blocking = pytest.mark.parametrize("block_rows", [2, 1000], ids=["small bl
 def blocks_of(block_rows):
     """Blocks of so many rows, whatever the matrix."""
     with pytest.MonkeyPatch.context() as patch:
-        for kind in (DenseDesign, SparseDesign, SparseSlots):
-            for name in ("block_rows", "gram_rows"):
+        for kind in _kinds(RowDesign):
+            for name in {"block_rows", "gram_rows"} & set(vars(kind)):
                 patch.setattr(kind, name, property(lambda self: block_rows))
         yield
+
+
+def _kinds(kind: type) -> Iterator[type]:
+    """A class and all that derive from it."""
+    yield kind
+    for derived in kind.__subclasses__():
+        yield from _kinds(derived)
 
 
 # --- products against NumPy ---------------------------------------------------------------------
 
 
 @every_blocking
-@every_kind
+@every_storage
 @examples(0.25)
 @given(data=st.data())
 def test_operations_are_numpy(storage, block_rows, data):
@@ -169,7 +99,7 @@ def test_operations_are_numpy(storage, block_rows, data):
 
 
 @every_blocking
-@every_kind
+@every_storage
 @examples(0.25)
 @given(data=st.data())
 def test_rows_read_where_they_lie_are_the_rows_taken(storage, block_rows, data):
@@ -194,7 +124,7 @@ def test_rows_read_where_they_lie_are_the_rows_taken(storage, block_rows, data):
             np.testing.assert_allclose(gradient, rows.T @ (2 * pred), **room(rows.T, 2 * pred))
 
 
-@pytest.mark.parametrize("storage", ["C", "csr array", "csr, 64 bit"])
+@storages("C", "csr array", "csr, 64 bit")
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 def test_results_do_not_depend_on_the_number_of_threads(storage, dtype, monkeypatch):
     """To the last bit."""
@@ -204,7 +134,7 @@ def test_results_do_not_depend_on_the_number_of_threads(storage, dtype, monkeypa
     x, u = rng.normal(size=(41, 3)), rng.random(301)
 
     def results():
-        design = as_design(STORAGES[storage](X), intercept=True)
+        design = design_of(storage, X, intercept=True)
         part = design.only(u < 0.7)
         for matrix, load in ((design, u), (part, u[u < 0.7])):
             yield from matrix.pass_through(x, lambda pred, rows: np.cos(pred))
@@ -233,7 +163,7 @@ def room(left, right):
 
 
 @every_blocking
-@every_kind
+@every_storage
 @examples(0.25)
 @given(data=st.data())
 def test_pass_through_is_both_products(storage, block_rows, data):
@@ -254,7 +184,7 @@ def test_pass_through_is_both_products(storage, block_rows, data):
 
 
 @every_blocking
-@every_kind
+@every_storage
 @examples(0.25)
 @given(data=st.data())
 def test_gram_is_symmetric_and_positive(storage, block_rows, data):
@@ -268,7 +198,7 @@ def test_gram_is_symmetric_and_positive(storage, block_rows, data):
 
 
 @every_blocking
-@every_kind
+@every_storage
 @examples(0.25)
 @given(data=st.data())
 def test_take_selects_rows(storage, block_rows, data):
@@ -285,7 +215,7 @@ def test_take_selects_rows(storage, block_rows, data):
 
 
 @every_blocking
-@every_kind
+@every_storage
 def test_no_rows_at_all(storage, block_rows):
     with blocks_of(block_rows):
         design = design_of(storage, np.eye(3), True).take(np.zeros(3, dtype=bool))
@@ -297,14 +227,14 @@ def test_no_rows_at_all(storage, block_rows):
 
 @every_blocking
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", "csc", "coo"])
+@storages("C", "Fortran", "csr array", "csc", "coo")
 def test_every_real_type_is_exact(storage, dtype, block_rows):
     """The products are those of the converted matrix: nothing wraps around or is rounded."""
     with blocks_of(block_rows):
         if dtype == "float16" and storage not in ("C", "Fortran"):
             pytest.skip("SciPy has no sparse float16")
         values = np.array([[100, 0, 27], [0, 0, 0], [127, 1, 0]]).astype(dtype)
-        design = as_design(STORAGES[storage](values), True)
+        design = design_of(storage, values, True)
         rows = np.column_stack([values.astype(np.float64), np.ones(3)])
         np.testing.assert_array_equal(design.matvec(np.eye(4)), rows)
         np.testing.assert_array_equal(design.rmatvec(np.full(3, 4.0)), rows.T @ np.full(3, 4.0))
@@ -325,7 +255,7 @@ hard = st.one_of(cancelling, entries)
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
+@storages("C", "Fortran", "csr array")
 @examples(2)
 @given(data=st.data())
 def test_dot_error_holds(storage, block_rows, data):
@@ -337,7 +267,7 @@ def test_dot_error_holds(storage, block_rows, data):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "csr array"])
+@storages("C", "csr array")
 @given(data=st.data())
 def test_dot_error_holds_for_denormals(storage, block_rows, data):
     with blocks_of(block_rows):
@@ -358,7 +288,7 @@ def assert_dot_error(design, rows, x):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
+@storages("C", "Fortran", "csr array")
 @examples(2)
 @given(data=st.data())
 def test_sum_error_holds(storage, block_rows, data):
@@ -383,7 +313,7 @@ def assert_sum_error(design, rows, u, computed=None):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", *SLOTS])
+@storages("C", "Fortran", "csr array")
 @examples(1)
 @given(data=st.data())
 def test_gram_error_holds(storage, block_rows, data):
@@ -395,7 +325,7 @@ def test_gram_error_holds(storage, block_rows, data):
 
 
 @every_blocking
-@pytest.mark.parametrize("storage", ["C", "csr array", *SLOTS])
+@storages("C", "csr array")
 @examples(1)
 @given(data=st.data())
 def test_gram_error_holds_for_weights_of_any_sign(storage, block_rows, data):
@@ -444,14 +374,14 @@ def assert_gram_error(design, rows, w, computed=None):
             assert beyond**2 <= Fraction(design.gram_error) ** 2 * size(j) * size(k)
 
 
-@pytest.mark.parametrize("storage", ["C", "csr array"])
+@storages("C", "csr array")
 @pytest.mark.parametrize("n", [257, 4096])
 def test_errors_hold_for_long_sums(storage, n):
     """Many rows and many columns, with terms of both signs that nearly cancel."""
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-6, 6, size=(n, 3))
     for matrix in (X, X.T):
-        design = as_design(STORAGES[storage](np.ascontiguousarray(matrix)))
+        design = design_of(storage, np.ascontiguousarray(matrix))
         x, u = rng.normal(size=matrix.shape[1]), rng.normal(size=matrix.shape[0])
         assert_dot_error(design, matrix, x)
         assert_sum_error(design, matrix, u)
@@ -477,7 +407,7 @@ def test_a_bound_below_the_rounding_of_one_product_is_noticed(law, bound, monkey
 # --- row norms ----------------------------------------------------------------------------------
 
 
-@every_kind
+@every_storage
 @examples(2)
 @given(data=st.data())
 def test_row_norms_are_upper_bounds(storage, data):
@@ -493,12 +423,12 @@ def test_row_norms_of_equal_entries(scale):
     for p in range(1, 12):
         rows = scale * np.array([[1.0] * p, [-1.0] * p, [3.0] * p, [0.7] * p])
         for storage in ("C", "csr array"):
-            assert_upper_bounds(as_design(STORAGES[storage](rows)), rows)
+            assert_upper_bounds(design_of(storage, rows), rows)
 
 
-@pytest.mark.parametrize("storage", ["C", "csr array"])
+@storages("C", "csr array")
 def test_row_norms_where_squares_overflow(storage):
-    norms = as_design(STORAGES[storage](np.array([[1e200, 1.0], [0.0, 0.0]]))).row_norms
+    norms = design_of(storage, np.array([[1e200, 1.0], [0.0, 0.0]])).row_norms
     assert norms[0] >= 1e200 and norms[1] == 0
 
 
@@ -512,47 +442,6 @@ def assert_upper_bounds(design, rows):
         # and not much more, but for rows whose squares underflow
         loose = 4 * len(row) if bound < 1e-139 else 1
         assert Fraction(bound) ** 2 <= size_sq * loose * (1 + Fraction(1, 10**12))
-
-
-# --- slots --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("storage", SLOTS)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_writing_leaves_what_others_hold(storage, seed):
-    assert_others_notice_nothing(storage, np.random.default_rng(seed))
-
-
-def assert_others_notice_nothing(storage, rng):
-    """Also where a write is given up, rows come in wider types, and holes are packed."""
-
-    def new(n, kind="float64"):
-        return (rng.normal(size=(n, 3)) * (rng.random((n, 3)) < 0.7)).astype(kind)
-
-    rows, slots = new(4, "float32"), np.arange(4)
-    design = as_slots(SLOTS[storage](rows), intercept=True)
-    for _ in range(rng.integers(1, 12)):
-        added = new(rng.integers(0, 6), rng.choice(["float32", "float64"]))
-        free = np.setdiff1d(np.arange(design.n_samples + 5), slots)
-        chosen = rng.permutation(free)[: len(added)]
-        later = design.written(chosen, SLOTS[storage](added), slots)
-        both, order = np.concatenate([rows, added]), np.append(slots, chosen)
-        for matrix, where, there in ((design, slots, rows), (later, order, both)):
-            expected = np.column_stack([there, np.ones(len(there))]).astype(np.float64)
-            np.testing.assert_array_equal(matrix.at(where).matvec(np.eye(4)), expected)
-            norms = np.linalg.norm(expected, axis=1)
-            np.testing.assert_allclose(matrix.at(where).row_norms, norms, rtol=1e-14)
-        if rng.random() < 0.8:
-            stay = rng.random(len(both)) < 0.7
-            design, slots, rows = later, order[stay], both[stay]
-
-
-def test_rows_that_are_packed_away_are_noticed(monkeypatch):
-    right = SparseSlots._packed
-    monkeypatch.setattr(SparseSlots, "_packed", lambda self, held, n: right(self, held[1:], n))
-    with pytest.raises(AssertionError):
-        for seed in range(10):
-            assert_others_notice_nothing("slots, csr", np.random.default_rng(seed))
 
 
 # --- memory -------------------------------------------------------------------------------------
@@ -576,7 +465,8 @@ def test_canonical_csr_is_not_copied(kind):
 
 @every_storage
 def test_the_matrix_of_the_caller_stays_as_it_is(storage):
-    X = STORAGES[storage](np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.5]]))
+    values = np.array([[1.0, 0.0, -2.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.5]])
+    X = held(storage, values, intercept=True)
     before = _contents(X)
     problem = make_problems(
         X, [1, -1, 1], loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=True
@@ -591,17 +481,19 @@ def test_the_matrix_of_the_caller_stays_as_it_is(storage):
 
 def _contents(X):
     """Copies of all arrays that hold a matrix, in their order."""
+    if isinstance(X, Design):
+        return [X.data.copy()]
     if not sparse.issparse(X):
         return [X.copy()]
     names = ("data", "indices", "indptr", "row", "col", "rows")
     return [np.array(getattr(X, name)) for name in names if hasattr(X, name)]
 
 
-@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array"])
+@storages("C", "Fortran", "csr array")
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_data_are_never_converted_whole(storage, dtype, monkeypatch):
     n, p = 6000, 300
-    X = STORAGES[storage](np.ones((n, p), dtype=dtype))
+    X = held(storage, np.ones((n, p), dtype=dtype))
     monkeypatch.setattr(dense_module, "_CONVERTED", 2**15)
     monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 2**15)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)

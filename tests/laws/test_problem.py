@@ -26,6 +26,7 @@ from safesift.problem.problem import Problem
 from tests.laws import exact
 from tests.laws.dual_reference import dual_optimum
 from tests.laws.reference import NotSolvedError, Program, dense_rows
+from tests.laws.storages import held, storages
 from tests.laws.strategies import (
     KINKED_NAMES,
     LOSS_NAMES,
@@ -816,14 +817,14 @@ def test_denormal_features_do_not_make_infeasible_points_feasible():
 # --- storage ------------------------------------------------------------------------------------
 
 
+@storages("Fortran", "csr array", "csc")
 @given(data=st.data())
-def test_storage_does_not_matter(data):
+def test_storage_does_not_matter(storage, data):
     problem = data.draw(problems())
     X = dense_rows(problem)[:, : problem.design.n_features]
-    point = data.draw(points(problem))
-    for stored in (np.asfortranarray(X), sparse.csr_array(X), sparse.csc_array(X)):
-        other = make_problems(
-            stored, problem.y, loss=problem.loss, penalty=problem.penalty, alpha=problem.alpha,
-            fit_intercept=problem.fit_intercept, sample_weight=problem.weights,
-        ).problem  # fmt: skip
-        assert_same(other, problem, point)
+    other = make_problems(
+        held(storage, X, problem.fit_intercept), problem.y, loss=problem.loss,
+        penalty=problem.penalty, alpha=problem.alpha, fit_intercept=problem.fit_intercept,
+        sample_weight=problem.weights,
+    ).problem  # fmt: skip
+    assert_same(other, problem, data.draw(points(problem)))

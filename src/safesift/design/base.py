@@ -43,6 +43,11 @@ class Design(ABC):
     has_rows: bool = True
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Samples and features, as of any matrix; the ones are not counted."""
+        return self.n_samples, self.n_features
+
+    @property
     def n_columns(self) -> int:
         """Number of columns, the ones included."""
         return self.n_features + self.intercept

@@ -17,12 +17,34 @@ def as_design(X: Any, intercept: bool = False) -> Design:
 
     Parameters
     ----------
-    X : array, SciPy sparse matrix, pandas or polars frame
-        NumPy arrays and CSR matrices are referenced as they are, in their own type.
+    X : array, SciPy sparse matrix, pandas or polars frame, Design
+        NumPy arrays and CSR matrices are referenced as they are, in their own type; a design, such
+        as an object of a subclass of `RowDesign` from outside the library, is returned itself.
     intercept : bool, default=False
-        Append a column of ones (which is not stored).
+        Append a column of ones (which is not stored). A design has been told so already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from safesift.design import as_design
+    >>> design = as_design(np.eye(3), intercept=True)
+    >>> as_design(design, intercept=True) is design
+    True
     """
+    if isinstance(X, Design):
+        return _told_alike(X, intercept)
     return _sparse(X, intercept) if sparse.issparse(X) else _dense(X, intercept)
+
+
+def _told_alike(design: Design, intercept: bool) -> Design:
+    """A design, refused where it disagrees about the ones."""
+    if design.intercept != intercept:
+        raise ValueError(
+            f"X is a {type(design).__name__} with intercept={design.intercept}, but an intercept "
+            f"{'is wanted' if intercept else 'is not wanted'}: set "
+            f"fit_intercept={design.intercept}, or make X with intercept={intercept}."
+        )
+    return design
 
 
 def _sparse(X: Any, intercept: bool) -> SparseDesign:

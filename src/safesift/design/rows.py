@@ -95,6 +95,11 @@ class RowDesign(Design):
     def row_length(self) -> int:
         """The largest number of non-zeros in a row, the ones not counted."""
 
+    @property
+    def n_entries(self) -> int:
+        """About how many numbers a pass visits: by this the cost of a pass is estimated."""
+        return self.n_samples * self.row_length
+
     # --- rounding ---------------------------------------------------------------------------
 
     @property

@@ -51,6 +51,10 @@ class SparseDesign(CsrProducts):
         return int(np.diff(self.matrix.indptr).max(initial=0))
 
     @property
+    def n_entries(self) -> int:
+        return self.matrix.nnz
+
+    @property
     def block_rows(self) -> int:
         return rows_per_block(self.matrix.nnz, self.n_samples, self.n_features)
 

@@ -6,9 +6,11 @@ strict containment of an interval of predictions in a piece.
 
 To add a loss, subclass `MarginLoss` (a function φ of the margin y·prediction, y = ±1),
 `ResidualLoss` (a function φ of the residual prediction − y) or `IntervalLoss` (a function ψ of the
-distance of the prediction to an interval) and put it into `LOSSES`; the law tests pick it up from
-there. Where φ* is a parabola with a kink at 0, declare the ends of argmin φ as `_minimisers`: the
-dual solvers then have closed-form steps (`Loss.dual_form`).
+distance of the prediction to an interval), make it a frozen dataclass of its parameters, each with
+a default, and put it into `LOSSES`, from inside or outside the library: `LOSSES["mine"] = Mine`. It
+then goes by that name wherever a loss does, and the law tests pick it up from there. Where φ* is a
+parabola with a kink at 0, declare the ends of argmin φ as `_minimisers`: the dual solvers then have
+closed-form steps (`Loss.dual_form`).
 
 Every loss here is convex, non-negative, and has infimum 0, so that 0 is in the domain of its
 conjugate with f*(0) = 0.

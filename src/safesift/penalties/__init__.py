@@ -3,7 +3,10 @@
 A penalty sees the penalised coordinates only; the intercept never reaches it. In the objective it
 is multiplied by alpha, except that an indicator does not change when multiplied.
 
-To add a penalty, subclass `Penalty` and put it into `PENALTIES`.
+To add a penalty, subclass `Penalty`, make it a frozen dataclass of its parameters, each with a
+default, and put it into `PENALTIES`, from inside or outside the library:
+`PENALTIES["mine"] = Mine`. It then goes by that name wherever a penalty does, is solved through its
+prox, and the law tests pick it up from there.
 """
 
 from safesift.penalties.balls import L1Ball, L2Ball

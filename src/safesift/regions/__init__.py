@@ -1,8 +1,15 @@
-"""Regions that contain every optimum, and bound the prediction of every row."""
+"""Regions that contain every optimum, and bound the prediction of every row.
+
+To add a region, subclass `BallRegion` (a `Ball` in the penalised coordinates) or `Region` (any
+`TestSet`), make it a frozen dataclass of its parameters, each with a default, and put it into
+`REGIONS`, from inside or outside the library: `REGIONS["mine"] = Mine`. It then goes by that name
+wherever a region does, and the law tests pick it up from there.
+"""
 
 from safesift.problem.decisions import Bounds
 from safesift.regions.auto import Auto
 from safesift.regions.ball import (
+    Ball,
     BallRegion,
     GapBall,
     GradientBall,
@@ -21,6 +28,7 @@ __all__ = [
     "REGIONS",
     "AlphaBall",
     "Auto",
+    "Ball",
     "BallRegion",
     "Bounds",
     "Curvature",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from safesift.design import SparseDesign
-from safesift.design.base import Design
+from safesift.design import RowDesign
 from safesift.problem.problem import Problem
 
 # so many products of a matrix product take the time of visiting an entry
@@ -12,13 +11,12 @@ PRODUCTS_PER_ENTRY = 10
 LARGEST = 5000
 
 
-def mean_row_length(design: Design) -> float:
+def mean_row_length(design: RowDesign) -> float:
     """How many entries a row has."""
-    n_entries = design.data.nnz if isinstance(design, SparseDesign) else design.data.size
-    return max(n_entries / max(design.n_samples, 1), 1.0)
+    return max(design.n_entries / max(design.n_samples, 1), 1.0)
 
 
-def passes_of_a_gram(design: Design, n_factors: int = 1) -> int:
+def passes_of_a_gram(design: RowDesign, n_factors: int = 1) -> int:
     """How many passes take the time of a Gram matrix that is factored so many times."""
     length, p = mean_row_length(design), design.n_columns
     factors = n_factors * p**3 / 3 / max(design.n_samples * length, 1.0)

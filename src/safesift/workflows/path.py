@@ -89,8 +89,9 @@ def safe_path(
 
     Parameters
     ----------
-    X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
-        Used as it is, float32 or float64 (or integers), in any order.
+    X : array, CSR matrix, pandas or polars frame, Design, of shape (n_samples, n_features)
+        Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
+        must have been told of the intercept.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss.
