@@ -482,7 +482,7 @@ def test_the_matrix_of_the_caller_stays_as_it_is(storage):
 def _contents(X):
     """Copies of all arrays that hold a matrix, in their order."""
     if isinstance(X, Design):
-        return [X.data.copy()]
+        return _contents(X.data)
     if not sparse.issparse(X):
         return [X.copy()]
     names = ("data", "indices", "indptr", "row", "col", "rows")
