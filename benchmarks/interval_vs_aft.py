@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import safesift as ss
-from safesift.problem.intervals import distance
+from safesift.problem.inputs import distance
 
 # trains on (X, Y) and returns a function that predicts
 Trainer = Callable[[np.ndarray, np.ndarray], Callable[[np.ndarray], np.ndarray]]

@@ -14,8 +14,7 @@ from safesift import progress
 from safesift.problem.inputs import make_problems
 from safesift.regions import Region
 from safesift.regions.base import Everything
-from safesift.workflows.compression.examined import Model, examine
-from safesift.workflows.compression.leverage import DiagonalMetric, WholeMetric
+from safesift.workflows.compression.examined import DiagonalMetric, Model, WholeMetric, examine
 
 METHODS = ("screening", "margin", "random", "leverage", "hybrid")
 

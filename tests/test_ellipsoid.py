@@ -11,8 +11,7 @@ import safesift as ss
 from safesift.design import DenseDesign
 from safesift.problem.inputs import make_problems
 from safesift.regions import Ellipsoid, EllipsoidalSet, GuessedBall, RegionError
-from safesift.regions.cuts import CutMaker
-from safesift.regions.ellipsoid import ellipsoid_step
+from safesift.regions.ellipsoid import CutMaker, ellipsoid_step
 from safesift.regions.ellipsoidal import HalfSpace
 from safesift.regions.shape import Shape
 from tests.laws.laws import assert_contains

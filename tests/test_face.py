@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from safesift.solvers import column_model as face_module
 from safesift.solvers import conjugate_gradients as module
-from safesift.solvers import face as face_module
-from safesift.solvers.face import Face
+from safesift.solvers.column_model import Face
 
 
 def face(seed=0, n=60, p=12, threshold=0.1, ridge=0.0, far=1.0):

@@ -18,8 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
 from safesift.penalties import ElasticNet
-from safesift.problem.inputs import make_problems
-from safesift.problem.intervals import distance
+from safesift.problem.inputs import distance, make_problems
 from tests.laws.reference import optimum
 
 INF = np.inf

@@ -19,8 +19,7 @@ from safesift.losses import (
     SquaredEpsilonInsensitive,
     SquaredInterval,
 )
-from safesift.problem.inputs import make_problems
-from safesift.problem.intervals import as_intervals, distance
+from safesift.problem.inputs import as_intervals, distance, make_problems
 from tests.laws.reference import optimum
 from tests.laws.strategies import eighths
 

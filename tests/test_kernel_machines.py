@@ -21,7 +21,7 @@ from sklearn.svm import SVC, SVR, NuSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import safesift as ss
-from safesift.design.gram_columns import GramColumns
+from safesift.design.kernel import GramColumns
 from safesift.design.kernels import PairwiseKernel
 
 
@@ -384,7 +384,7 @@ def test_not_a_kernel_matrix():
 
 def test_indefinite_beyond_what_is_checked(monkeypatch):
     """Where only a part is checked beforehand, negative curvature is found while solving."""
-    from safesift.design import kernel_choice as factory
+    from safesift.design import kernels as factory
 
     monkeypatch.setattr(factory, "_CHECKED", 1)
     rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safesift.solvers.orthant import orthant_step
+from safesift.solvers.quadratic import orthant_step
 
 
 @given(seed=st.integers(0, 10**6), p=st.integers(1, 8), zeros=st.booleans())

@@ -9,11 +9,11 @@ from scipy import sparse
 
 from safesift import penalties
 from safesift.design import DenseDesign, as_design
-from safesift.design.columns import ColumnSubset, some_columns
+from safesift.design.dense import ColumnSubset, some_columns
 from safesift.losses import LOSSES
+from safesift.problem.gram import WorkingGram
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.problem.working_gram import WorkingGram
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
 from safesift.solvers import Fit, Screening, Settings

@@ -18,14 +18,12 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "safesift.estimators.classifier": ("SafeClassifier",),
     "safesift.estimators.compression_curve": ("CompressionCurve", "compression_curve"),
-    "safesift.estimators.compressor": ("SampleCompressor",),
     "safesift.estimators.cross_validation": ("SafeClassifierCV", "SafeRegressorCV"),
     "safesift.estimators.interval": ("IntervalRegressor",),
-    "safesift.estimators.kernel_classifier": ("SafeKernelClassifier",),
-    "safesift.estimators.kernel_regressor": ("SafeKernelRegressor",),
+    "safesift.estimators.kernel": ("SafeKernelClassifier", "SafeKernelRegressor"),
     "safesift.estimators.mining": ("MiningResult", "mine_hard"),
     "safesift.estimators.regressor": ("SafeRegressor",),
-    "safesift.estimators.sampler": ("SampleScreener",),
+    "safesift.estimators.sampler": ("SampleCompressor", "SampleScreener"),
     "safesift.estimators.tracker": ("SafeTracker",),
     "safesift.faces.plotting": ("plot_losses",),
     "safesift.losses.omegas": ("CustomOmega", "Omega"),
@@ -37,8 +35,7 @@ _PUBLIC = {
     "safesift.workflows.objective_bounds": ("objective_bounds", "pointwise_bound"),
     "safesift.workflows.path": ("PathResult", "safe_path"),
     "safesift.workflows.ranges": ("RangeResult", "screen_range"),
-    "safesift.workflows.repair": ("solve_and_repair",),
-    "safesift.workflows.screening": ("ScreeningResult", "screen"),
+    "safesift.workflows.screening": ("ScreeningResult", "screen", "solve_and_repair"),
 }
 _MODULES = ("grids", "losses", "penalties", "regions")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -56,14 +53,12 @@ if TYPE_CHECKING:
     from safesift import grids, losses, penalties, regions
     from safesift.estimators.classifier import SafeClassifier
     from safesift.estimators.compression_curve import CompressionCurve, compression_curve
-    from safesift.estimators.compressor import SampleCompressor
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
     from safesift.estimators.interval import IntervalRegressor
-    from safesift.estimators.kernel_classifier import SafeKernelClassifier
-    from safesift.estimators.kernel_regressor import SafeKernelRegressor
+    from safesift.estimators.kernel import SafeKernelClassifier, SafeKernelRegressor
     from safesift.estimators.mining import MiningResult, mine_hard
     from safesift.estimators.regressor import SafeRegressor
-    from safesift.estimators.sampler import SampleScreener
+    from safesift.estimators.sampler import SampleCompressor, SampleScreener
     from safesift.estimators.tracker import SafeTracker
     from safesift.faces.plotting import plot_losses
     from safesift.losses.omegas import CustomOmega, Omega
@@ -75,8 +70,7 @@ if TYPE_CHECKING:
     from safesift.workflows.objective_bounds import objective_bounds, pointwise_bound
     from safesift.workflows.path import PathResult, safe_path
     from safesift.workflows.ranges import RangeResult, screen_range
-    from safesift.workflows.repair import solve_and_repair
-    from safesift.workflows.screening import ScreeningResult, screen
+    from safesift.workflows.screening import ScreeningResult, screen, solve_and_repair
 
 
 def __getattr__(name: str) -> Any:

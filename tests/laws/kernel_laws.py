@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 import safesift as ss
 from safesift.design import as_design
-from safesift.design.kernel_choice import KernelChoice
+from safesift.design.kernels import KernelChoice
 from safesift.problem.decisions import Bounds
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.inputs import make_problems, on_kernel

@@ -20,8 +20,8 @@ from scipy import sparse
 from safesift.arithmetic import threads
 from safesift.arithmetic.numerics import UNDERFLOW
 from safesift.design import DenseDesign, Design, RowDesign, as_design
-from safesift.design import csr as csr_module
 from safesift.design import dense as dense_module
+from safesift.design import sparse as csr_module
 from safesift.design import sparse as sparse_module
 from safesift.problem.inputs import make_problems
 from tests.laws import exact

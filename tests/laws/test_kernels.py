@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safesift.design.gram_columns import GramColumns
-from safesift.design.kernel import KernelDesign
+from safesift.design.kernel import GramColumns, KernelDesign
 from safesift.losses import LOSSES
 from safesift.problem.duality import Dual
 from safesift.problem.risk import WeightedRows

@@ -18,7 +18,8 @@ from safesift.losses.omegas import DualTerm
 from safesift.problem import duality
 from safesift.problem.problem import Problem
 from safesift.problem.risk import WeightedRows
-from safesift.regions import ball, cuts, ellipsoid, ellipsoidal
+from safesift.regions import ball, ellipsoid, ellipsoidal
+from safesift.regions import ellipsoid as cuts
 from tests.laws import laws
 from tests.laws.problems import FAMILIES, Recipe
 from tests.laws.reference import NotSolvedError

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safesift.problem.decisions import decide
-from safesift.problem.gram import WeightedGram
-from safesift.problem.working_gram import WorkingGram
+from safesift.problem.gram import WeightedGram, WorkingGram
 from safesift.regions import energy, near
 from safesift.regions.base import Region
 from tests.laws import planted, planted_laws

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from safesift import __version__
-from safesift.cli.plugins import PluggableGroup
-from safesift.cli.refusals import in_one_sentence
+from safesift.cli.plugins import PluggableGroup, in_one_sentence
 
 _PATH = click.Path(path_type=Path)
 
@@ -169,7 +168,7 @@ def screen(**options: Any) -> None:
 )
 @click.option(
     "--method",
-    type=_Name("safesift.workflows.compression.methods", "METHODS"),
+    type=_Name("safesift.workflows.compression.ranking", "METHODS"),
     default="hybrid",
     show_default=True,
     help="How rows are chosen.",

@@ -1,17 +1,43 @@
-"""Commands of other packages, found through their entry points when somebody asks for them."""
+"""Commands of other packages, found through their entry points when somebody asks for them.
+
+How commands refuse: in one sentence, without a traceback.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
-from safesift.cli.refusals import Refusal
-
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
+
+class Refusal(click.ClickException):
+    """One sentence on stderr, exit code 2."""
+
+    exit_code = 2
+
+
+@contextmanager
+def in_one_sentence() -> Iterator[None]:
+    """Show what the library or the system refuses as a sentence, without a traceback."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # whoever read the output went away: click ends quietly
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise Refusal(f"{where}{error.strerror or error}.") from error
+    except (ValueError, TypeError, MemoryError) as error:
+        raise Refusal(str(error) or type(error).__name__) from error
+
+
 _GROUP = "safesift.commands"
+
+
 # commands that are documented with the library but are not in it, and what to do to get them
 _ELSEWHERE = {
     "reproduce": "reproduce is a command of the package safesift-paper, which is not installed: "

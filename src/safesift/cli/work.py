@@ -19,7 +19,7 @@ from safesift.penalties import PENALTIES, Penalty
 from safesift.regions import REGIONS, Region
 from safesift.registry import resolve
 from safesift.workflows.compression import Compressed, compress
-from safesift.workflows.compression.methods import method_named
+from safesift.workflows.compression.ranking import method_named
 from safesift.workflows.screening import screen
 
 # the options of a command, by their names

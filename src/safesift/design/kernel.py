@@ -7,6 +7,8 @@ A point is h = Σ β_j φ(x_j), stored as the vector β (then the intercept c). 
 loss, (1/W) Σ s_i ν_i φ(x_i), has the coordinates s∘ν/W, so the optimum is β = −s∘ν/(alpha·W),
 predictions are t = Kβ + c and ‖h‖² = βᵀKβ: a duality gap needs t, ν and norms, never an n × n
 matrix.
+
+Rows of a Gram matrix, computed in blocks and kept within a budget of memory.
 """
 
 from __future__ import annotations
@@ -19,14 +21,173 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, row_blocks
+from safesift.arithmetic import tally
+from safesift.arithmetic.numerics import EPS, row_blocks, total
 from safesift.design.base import Design
-from safesift.design.gram_columns import GramColumns
+from safesift.design.kernels import Kernel
 
 Array = NDArray[np.float64]
 
+
+# rows that are computed at a time, entries of a block, and terms that are summed at a time
+_ROWS, _BLOCK, _TERMS = 256, 2**23, 1024
+
+
+# rows of the blocks that a square block is made of
+_SQUARE = 1024
+
+
+# from this share of the rows that are kept on, all are read rather than some gathered
+_WORTH_READING = 0.4
+
+
+class GramColumns:
+    """The rows (or columns: it is symmetric) of a Gram matrix.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    cache_size : float
+        Megabytes (10⁶ bytes) for the rows that are kept; at least a block of them is.
+
+    Attributes
+    ----------
+    diagonal : array of shape (n_samples,)
+    dot_error : float
+        |computed (Kβ)_i − exact| ≤ dot_error·√K_ii·Σ|β_j|√K_jj.
+    """
+
+    def __init__(self, kernel: Kernel, cache_size: float) -> None:
+        self.kernel = kernel
+        n = kernel.n_samples
+        self.diagonal = np.maximum(kernel.diagonal, 0.0)
+        self.roots = np.sqrt(self.diagonal) * (1.0 + 4 * EPS)
+        self.dot_error = (min(n, _TERMS) + n // _TERMS + 8) * EPS + 2.0 * kernel.entry_error
+        self.cache_size = cache_size
+        self._capacity = max(min(n, int(cache_size * 1e6 / (8 * n))), min(n, _ROWS))
+        # the memory is the system's to give when it is first written to
+        self._kept = np.empty((self._capacity, n))
+        self._place = np.full(n, -1)
+        self._owner = np.full(self._capacity, -1)
+        self._used = np.zeros(self._capacity, dtype=np.int64)
+        self._clock = 0
+
+    @property
+    def n_samples(self) -> int:
+        return self.kernel.n_samples
+
+    @property
+    def largest_block(self) -> int:
+        """How many rows a square block may have, for it to take as much memory as is kept."""
+        return max(int((self.cache_size * 1e6 / 8) ** 0.5), 100)
+
+    def product(self, beta: Array) -> Array:
+        """K @ β, from the rows where β is not 0."""
+        out = np.zeros(self.n_samples)
+        support = np.flatnonzero(beta)
+        self._keep(support)
+        places = self._place[support]
+        self._add_kept(out, places[places >= 0], beta[support[places >= 0]])
+        rest = support[places < 0]
+        for start in range(0, len(rest), self._rows_at_once):
+            some = rest[start : start + self._rows_at_once]
+            out += beta[some] @ self._computed(some)
+        return out
+
+    def submatrix(self, rows: NDArray) -> Array:
+        """K[rows, rows], symmetric. Nothing but what is kept is used, and nothing more is kept."""
+        out = np.empty((len(rows), len(rows)))
+        places = self._place[rows]
+        known, missing = np.flatnonzero(places >= 0), np.flatnonzero(places < 0)
+        for start in range(0, len(known), self._rows_at_once):
+            some = known[start : start + self._rows_at_once]
+            _put(out, some, slice(None), self._kept[np.ix_(places[some], rows)])
+        for start in range(0, len(missing), _SQUARE):
+            some, others = missing[start : start + _SQUARE], missing[start:]
+            tally.count(len(some) * len(others) // self.n_samples)
+            _put(out, some, others, self.kernel.block(rows[some], rows[others]))
+        return out
+
+    def block(self, rows: NDArray, columns: NDArray) -> Array:
+        """K[rows, columns], from what is kept of the columns."""
+        places = self._place[columns]
+        if (places >= 0).all():
+            return self._kept[places][:, rows].T
+        tally.count(len(rows) * len(columns) // self.n_samples)
+        return self.kernel.block(rows, columns)
+
+    def norm_sq(self, beta: Array) -> float:
+        """βᵀKβ, from the rows where β is not 0."""
+        support = np.flatnonzero(beta)
+        if not support.size:
+            return 0.0
+        return max(total(beta[support], self.product(beta)[support]), 0.0)
+
+    def size(self, beta: Array) -> float:
+        """Σ|β_j|√K_jj: what rounding errors of Kβ are relative to, and at least the norm."""
+        return total(self.roots, np.abs(beta))
+
+    # --- what is kept -----------------------------------------------------------------------
+
+    @property
+    def _rows_at_once(self) -> int:
+        return max(min(_ROWS, _BLOCK // self.n_samples), 16)
+
+    def _computed(self, rows: NDArray) -> Array:
+        tally.count(len(rows))
+        return self.kernel.block(rows, slice(None))
+
+    def _keep(self, wanted: NDArray) -> None:
+        """Compute those of the rows that are not kept, as far as there is room for them."""
+        self._clock += 1
+        places = self._place[wanted]
+        self._used[places[places >= 0]] = self._clock
+        missing = wanted[places < 0]
+        if not missing.size:
+            return
+        oldest = np.argsort(self._used, kind="stable")
+        free = oldest[self._used[oldest] < self._clock][: len(missing)]
+        missing = missing[: len(free)]
+        for start in range(0, len(free), self._rows_at_once):
+            places = free[start : start + self._rows_at_once]
+            rows = missing[start : start + self._rows_at_once]
+            before = self._owner[places]
+            self._place[before[before >= 0]] = -1
+            self._kept[places] = self._computed(rows)
+            self._owner[places], self._place[rows] = rows, places
+            self._used[places] = self._clock
+
+    def _add_kept(self, out: Array, places: NDArray, beta: Array) -> None:
+        """out += Σ β_j K_j over rows that are kept."""
+        if not places.size:
+            return
+        last = int(places.max()) + 1
+        if len(places) > _WORTH_READING * last:
+            spread = np.zeros(last)
+            spread[places] = beta
+            for start in range(0, last, _TERMS):
+                part = slice(start, min(start + _TERMS, last))
+                out += spread[part] @ self._kept[part]
+            return
+        for start in range(0, len(places), self._rows_at_once):
+            part = slice(start, start + self._rows_at_once)
+            out += beta[part] @ self._kept[places[part]]
+
+
+def _put(out: Array, rows: NDArray, columns: NDArray | slice, block: Array) -> None:
+    """Write a block and its transpose; where they meet, it is symmetric up to rounding only."""
+    if isinstance(columns, slice):
+        out[rows], out[:, rows] = block, block.T
+    else:
+        out[np.ix_(rows, columns)], out[np.ix_(columns, rows)] = block, block.T
+    square = out[np.ix_(rows, rows)]
+    out[np.ix_(rows, rows)] = 0.5 * (square + square.T)
+
+
 # how many elements the predictions of which are known are remembered
 _REMEMBERED = 4
+
+
 # values are computed anew where so many times their size was added up to get them
 _WORN = 30.0
 

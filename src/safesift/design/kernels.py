@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,8 +19,10 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
 
 from safesift.arithmetic.numerics import EPS
+from safesift.parameters import check_positive
 
 Array = NDArray[np.float64]
+
 
 # scikit-learn's names, and which of the parameters each takes
 KERNELS: dict[str, tuple[str, ...]] = {
@@ -28,8 +33,12 @@ KERNELS: dict[str, tuple[str, ...]] = {
     "laplacian": ("gamma",),
     "cosine": (),
 }
+
+
 # rows whose kernel with themselves is taken from one block, where there is no formula for it
 _DIAGONAL_BLOCK = 64
+
+
 # rows that are converted to float64 at a time
 _CONVERTED = 4096
 
@@ -174,3 +183,160 @@ def _double(X: Any) -> Any:
 
 def _dense(K: Any) -> Array:
     return np.asarray(K.toarray() if sparse.issparse(K) else K, dtype=np.float64)
+
+
+# --- from what a user names as a kernel to a `Kernel`, or one sentence on what is wrong with it ---
+
+
+# rows of a given matrix, or of a function's, of which the eigenvalues are checked beforehand
+_CHECKED, _CHECKED_OF_FUNCTION = 3000, 300
+
+
+# how far from symmetric a matrix may be, relative to its diagonal, in units of its precision
+_ASYMMETRY = 100.0
+
+
+_SINGLE = float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel by its name and parameters, as estimators have them.
+
+    Attributes
+    ----------
+    kernel : str or callable
+        A key of `safesift.design.kernels.KERNELS`, "precomputed", or a function of two matrices.
+    gamma : float, "scale", "auto" or None
+    degree : int
+    coef0 : float
+    """
+
+    kernel: str | Callable
+    gamma: float | str | None = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        names = [*KERNELS, "precomputed"]
+        if not callable(self.kernel) and self.kernel not in names:
+            near = difflib.get_close_matches(str(self.kernel), names, n=1, cutoff=0.0)
+            raise ValueError(
+                f"kernel={self.kernel!r} is not known: did you mean {near[0]!r}? Choose one of "
+                f"{', '.join(sorted(names))}, or a function of two matrices."
+            )
+        if self.takes("degree") and not (isinstance(self.degree, Integral) and self.degree >= 1):
+            raise ValueError(f"degree must be a positive integer, got {self.degree!r}.")
+        if self.takes("coef0") and not (
+            isinstance(self.coef0, Real) and math.isfinite(self.coef0) and self.coef0 >= 0
+        ):
+            raise ValueError(
+                f"coef0 must be 0 or more, got {self.coef0!r}: below, the kernel is not positive "
+                "semidefinite."
+            )
+        if self.takes("gamma") and self.gamma not in ("scale", "auto", None):
+            check_positive("gamma", self.gamma)
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the kernel has a parameter."""
+        return isinstance(self.kernel, str) and parameter in KERNELS.get(self.kernel, ())
+
+    def gamma_of(self, X: Any, weights: Array) -> float | None:
+        """The number that gamma stands for: scikit-learn's, with the weights of the samples."""
+        if not self.takes("gamma"):
+            return None
+        if self.gamma not in ("scale", "auto", None):
+            return float(self.gamma)
+        variance = _variance(X, weights) if self.gamma == "scale" else 1.0
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+    def of(self, X: Any, gamma: float | None) -> Kernel:
+        """The kernel of the rows of a matrix (or the matrix itself, if it is precomputed)."""
+        if self.kernel == "precomputed":
+            return _precomputed(X)
+        values = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        parameters = {name: values[name] for name in values if self.takes(name)}
+        kernel = PairwiseKernel(X, self.kernel, parameters)
+        _check_diagonal(kernel.diagonal)
+        if callable(self.kernel):
+            _check_function(kernel)
+        return kernel
+
+
+def _variance(X: Any, weights: Array) -> float:
+    """Of all entries, rows counted as often as their weights say."""
+    shares = weights / weights.sum()
+    p = X.shape[1]
+    if sparse.issparse(X):
+        mean = float(shares @ np.ravel(X.sum(axis=1))) / p
+        square = float(shares @ np.ravel(X.multiply(X).sum(axis=1))) / p
+        return max(square - mean * mean, 0.0)
+    rows = X.astype(np.float64, copy=False)
+    mean = float(shares @ rows.sum(axis=1)) / p
+    return float(shares @ np.square(rows - mean).sum(axis=1)) / p
+
+
+def _precomputed(K: Any) -> PrecomputedKernel:
+    if sparse.issparse(K):
+        raise ValueError("X is sparse, but kernel='precomputed' takes a dense matrix: X.toarray().")
+    n, m = K.shape
+    if n != m:
+        raise ValueError(
+            f"X has shape {n} × {m}, but kernel='precomputed' takes the square matrix of kernels "
+            "between the training samples."
+        )
+    precision = float(np.finfo(K.dtype).eps) if K.dtype.kind == "f" else EPS
+    kernel = PrecomputedKernel(K)
+    _check_diagonal(kernel.diagonal)
+    largest = float(kernel.diagonal.max(initial=0.0))
+    off = _asymmetry(K)
+    if off > _ASYMMETRY * precision * largest + 1e-300:
+        raise ValueError(
+            f"X is not symmetric (entries differ by {off:.2g} from those across the diagonal): "
+            "kernel='precomputed' takes a kernel matrix; pass (X + X.T) / 2 if it should be one."
+        )
+    rows = np.arange(n)
+    if n > _CHECKED:
+        rows = np.sort(np.random.default_rng(0).permutation(n)[:_CHECKED])
+    # rounding every entry moves eigenvalues by about the root of n times its size; a matrix in
+    # double precision often comes from single precision
+    allowed = 8.0 * math.sqrt(n) * _SINGLE * largest
+    _check_eigenvalues(kernel.block(rows, rows), allowed)
+    return kernel
+
+
+def _asymmetry(K: NDArray) -> float:
+    blocks = range(0, len(K), 512)
+    return max(float(np.abs(K[i : i + 512] - K[:, i : i + 512].T).max()) for i in blocks)
+
+
+def _check_diagonal(diagonal: Array) -> None:
+    if not np.isfinite(diagonal).all():
+        raise ValueError(
+            f"kernel is not finite (first for row {np.flatnonzero(~np.isfinite(diagonal))[0]} with "
+            "itself): rescale the features first."
+        )
+    if (diagonal < 0).any():
+        row = int(np.flatnonzero(diagonal < 0)[0])
+        raise NotPositiveError(f"row {row} has {diagonal[row]:.2g} with itself")
+
+
+def _check_function(kernel: PairwiseKernel) -> None:
+    n = kernel.n_samples
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:_CHECKED_OF_FUNCTION])
+    K = kernel.block(rows, rows)
+    largest = float(kernel.diagonal.max(initial=0.0))
+    if float(np.abs(K - K.T).max()) > 1e-8 * largest + 1e-300:
+        raise ValueError("kernel is not symmetric: K(x, y) must be K(y, x).")
+    _check_eigenvalues(0.5 * (K + K.T), 1e-8 * largest)
+
+
+def _check_eigenvalues(K: Array, allowed: float) -> None:
+    """Refuse eigenvalues below −allowed, by a Cholesky factor."""
+    shifted = K.copy()
+    shifted[np.diag_indices_from(shifted)] += allowed + 1e-300
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        least = float(np.linalg.eigvalsh(K)[0])
+        raise NotPositiveError(f"least eigenvalue {least:.2g}") from None

@@ -1,8 +1,12 @@
-"""SciPy CSR matrices, with 32 or 64 bit indices."""
+"""SciPy CSR matrices, with 32 or 64 bit indices.
+
+Products with rows of a CSR matrix by compiled loops, on several threads.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +15,187 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from safesift.design.csr import CsrProducts
-from safesift.design.rows import RowDesign, RowSubset
+from safesift.arithmetic import tally
+from safesift.arithmetic.threads import each, run
+from safesift.design.base import Array
+from safesift.design.rows import GramPart, RowDesign, RowSubset
+
+# the types that are compiled for: blocks of any other are converted first
+_COMPILED_TYPES = (np.float32, np.float64)
+
+
+# the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
+# every stripe reads all entries, so that more would cost more than they save
+_MANY_PAIRS, _STRIPES = 2**25, 4
+
+
+class CsrProducts(RowDesign):
+    """The products of a `RowDesign` whose rows are rows of a CSR matrix.
+
+    A block is a task: its rows are summed one after the other, and the sums of the blocks in their
+    order, so that `sum_error` holds and nothing depends on the number of threads.
+    """
+
+    @property
+    @abstractmethod
+    def csr(self) -> Any:
+        """The matrix."""
+
+    @property
+    @abstractmethod
+    def csr_rows(self) -> NDArray[np.intp]:
+        """The increasing indices of the rows that belong to the design."""
+
+    def _blocks_read(self) -> list[slice]:
+        """The blocks of rows, counted as read."""
+        if not self.held:
+            tally.count(self.n_samples)
+        starts = range(0, self.n_samples, self.block_rows)
+        return [slice(start, min(start + self.block_rows, self.n_samples)) for start in starts]
+
+    def _entries(self, rows: slice | NDArray) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
+        """What a compiled loop needs to know of rows; converted where it is not compiled for."""
+        matrix, here = self.csr, self.csr_rows[rows]
+        if matrix.dtype in _COMPILED_TYPES:
+            return matrix.data, matrix.indices, matrix.indptr, 0, here
+        start, stop = int(matrix.indptr[here[0]]), int(matrix.indptr[here[-1] + 1])
+        data = matrix.data[start:stop].astype(np.float64)
+        return data, matrix.indices[start:stop], matrix.indptr, start, here
+
+    # --- products ---------------------------------------------------------------------------
+
+    def matvec(self, x: Array) -> Array:
+        out, x = np.empty((self.n_samples, *x.shape[1:])), _plain(x)
+        run(lambda rows: self._dot(rows, x, out[rows]), self._blocks_read())
+        return out
+
+    def rmatvec(self, u: Array) -> Array:
+        return self._summed(u.shape[1:], lambda rows: u[rows], self._blocks_read())
+
+    def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        pred, x = np.empty((self.n_samples, *x.shape[1:])), _plain(x)
+
+        def load(rows: slice) -> Array:
+            self._dot(rows, x, pred[rows])
+            return dual(pred[rows], rows)
+
+        return pred, self._summed(x.shape[1:], load, self._blocks_read())
+
+    def gram_product(self, basis: Array, weights: Array) -> Array:
+        basis = _plain(basis)
+
+        def load(rows: slice) -> Array:
+            projected = np.empty((rows.stop - rows.start, basis.shape[1]))
+            self._dot(rows, basis, projected)
+            projected *= weights[rows, None]
+            return projected
+
+        return self._summed(basis.shape[1:], load, self._blocks_read())
+
+    def projected_sq(self, basis: Array, weights: Array) -> Array:
+        out, basis = np.empty(self.n_samples), _plain(basis)
+
+        def project(rows: slice) -> None:
+            projected = np.empty((rows.stop - rows.start, basis.shape[1]))
+            self._dot(rows, basis, projected)
+            np.square(projected, out=projected)
+            out[rows] = projected @ weights
+
+        run(project, self._blocks_read())
+        return out
+
+    def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
+        if any(part.features is not None or part.only is not None for part in parts):
+            return super()._grams(parts)
+        grams = [_GramOfPart(self, part) for part in parts]
+        n_stripes, blocks = self._n_stripes, self._blocks_read()
+
+        def fill(stripe: int) -> None:
+            for rows in blocks:
+                for gram in grams:
+                    gram.add(rows, stripe, n_stripes)
+
+        run(fill, range(n_stripes))
+        return [gram.whole() for gram in grams]
+
+    @property
+    def _n_stripes(self) -> int:
+        n_pairs = 0.5 * self.csr.nnz**2 / max(self.csr.shape[0], 1)
+        return _STRIPES if n_pairs > _MANY_PAIRS else 1
+
+    # --- one block --------------------------------------------------------------------------
+
+    def _dot(self, rows: slice, x: Array, out: Array) -> None:
+        """out = (rows of the design) @ x."""
+        from safesift.arithmetic.compiled import csr
+
+        multiply = csr.dot if x.ndim == 1 else csr.dot_many
+        multiply(*self._entries(rows), x, out)
+        if self.intercept:
+            out += x[-1]
+
+    def _summed(
+        self, shape: tuple[int, ...], load: Callable[[slice], Array], blocks: list[slice]
+    ) -> Array:
+        """Σ over the blocks of (their rows)ᵀ @ load(rows)."""
+        from safesift.arithmetic.compiled import csr
+
+        add = csr.add_transposed_many if shape else csr.add_transposed
+
+        def part(rows: slice) -> Array:
+            u = _plain(load(rows))
+            out = np.zeros((self.n_columns, *shape))
+            add(*self._entries(rows), u, out)
+            if self.intercept:
+                out[-1] = u.sum(axis=0)
+            return out
+
+        total = np.zeros((self.n_columns, *shape))
+        for partial in each(part, blocks):
+            total += partial
+        return total
+
+
+def _plain(values: Array) -> Array:
+    """In float64 and in C order, which the loops are compiled for."""
+    return np.ascontiguousarray(values, dtype=np.float64)
+
+
+class _GramOfPart:
+    """The Gram matrix of some rows, a block at a time: sums of blocks are added up."""
+
+    def __init__(self, design: CsrProducts, part: GramPart) -> None:
+        p = design.n_features
+        self._design, self._part = design, part
+        self._total, self._partial = np.zeros((2, p, p))
+        self._ones = np.zeros(p)
+
+    def add(self, rows: slice, stripe: int, n_stripes: int) -> None:
+        """Add the rows of a block to a stripe of the matrix."""
+        from safesift.arithmetic.compiled.csr import add_gram, add_transposed
+
+        first, last = np.searchsorted(self._part.rows, (rows.start, rows.stop))
+        if first == last:
+            return
+        entries = self._design._entries(self._part.rows[first:last])
+        weights, mine = self._part.weights[first:last], slice(stripe, None, n_stripes)
+        add_gram(*entries, weights, stripe, n_stripes, self._partial)
+        self._total[mine] += self._partial[mine]
+        self._partial[mine] = 0.0
+        if self._design.intercept and stripe == 0:
+            ones = np.zeros_like(self._ones)
+            add_transposed(*entries, weights, ones)
+            self._ones += ones
+
+    def whole(self) -> Array:
+        """Both halves, and the column of ones."""
+        gram = self._total + self._total.T
+        np.fill_diagonal(gram, np.diag(self._total))
+        if not self._design.intercept:
+            return gram
+        ones, weight = self._ones, self._part.weights.sum()
+        return np.block([[gram, ones[:, None]], [ones[None], np.array([[weight]])]])
+
 
 # entries of a block: so many that a thread is worth its start, and for every column so many that
 # adding up the sums of blocks costs little

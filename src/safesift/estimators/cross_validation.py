@@ -1,22 +1,211 @@
-"""The estimators that choose their alpha by cross-validation."""
+"""The estimators that choose their alpha by cross-validation.
+
+Cross-validation in which all folds and the full data are solved along one path.
+
+A fold is the full problem with weight 0 for its held-out rows, divided by its own total weight, so
+that all folds share one design and the passes over it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import check_cv
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import _check_method_params
 
 from safesift.estimators.classifier import Classification, labels
-from safesift.estimators.folds import CrossValidated
-from safesift.estimators.linear import Samples
+from safesift.estimators.following import whole
+from safesift.estimators.linear import LinearModel, Samples, missed
 from safesift.estimators.regressor import Regression
+from safesift.grids import alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.problem import Problem
 from safesift.regions import Region
+from safesift.solvers.records import Fit
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Row numbers to train on and to score on, and the weight of the latter."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    weight: float
+
+
+class CrossValidated(LinearModel):
+    """What the two cross-validated estimators share."""
+
+    @whole
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+        """Choose alpha by cross-validation, and fit the model on all samples with it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            float32 and float64 are used as they are.
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Weighs losses and scores. Weight 0 is exactly removal, weight 2 exactly repetition
+            within a fold.
+        **params : dict
+            For the splitter, such as groups, and for the scorer; with metadata routing enabled.
+
+        Returns
+        -------
+        self
+        """
+        _raise_for_params(params, self, "fit")
+        settings, loss = self._checked_settings(), self._checked_loss()
+        penalty = self._checked_penalty()
+        samples = self._read(X, y, sample_weight)
+        routed = self._routed("fit", sample_weight, params)
+        full = self._problems(samples, loss, penalty, alpha=1.0)
+        alphas = self._levels(full)
+        folds = self._folds(samples, routed)
+        problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
+        levels = [[problem.at_level(alpha) for problem in problems] for alpha in alphas]
+        scores, means = np.empty((len(folds), len(alphas))), np.full(len(alphas), -np.inf)
+        best, short = 0, []
+        # of a fold nothing is needed but its predictions
+        settings = replace(settings, decided=tuple(range(len(full))))
+        for i, fits in enumerate(self._solve(levels, settings)):
+            short += missed(fits)
+            of_folds = _in_groups(fits[len(full) :], len(full))
+            for k, (fold, of_fold) in enumerate(zip(folds, of_folds, strict=True)):
+                scores[k, i] = self._fold_score(samples, fold, of_fold, routed)
+            means[i] = _mean(scores[:, i], folds)
+            # of equal scores the first one counts, that of the strongest regularisation
+            if i == 0 or means[i] > means[best]:
+                best, chosen = i, fits[: len(full)]
+        path = {
+            "alpha_": float(alphas[best]),
+            "alphas_": alphas,
+            "scores_": scores,
+            "mean_score_path_": means,
+        }
+        self._publish(path | self._attributes(samples, chosen), chosen)
+        self._warn(settings, short, len(problems) * len(alphas))
+        return self
+
+    def _levels(self, full: Sequence[Problem]) -> Array:
+        """The alphas; of several classes, the grid that begins where all are constant."""
+        if not isinstance(self.alphas, Integral):
+            return check_levels(self.alphas, full[0])
+        grids = [alpha_grid(problem, self.alphas) for problem in full]
+        constraint = full[0].penalty.is_constraint
+        return np.min(grids, axis=0) if constraint else np.max(grids, axis=0)
+
+    def _folds(self, samples: Samples, routed: Bunch) -> list[Fold]:
+        cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
+        folds = [
+            Fold(train, test, float(samples.sample_weight[test].sum()))
+            for train, test in cv.split(samples.X, samples.y, **routed.splitter.split)
+        ]
+        if not all(samples.weights[fold.train].sum() > 0 for fold in folds):
+            raise ValueError(
+                "cv: the training samples of a fold have no weight at all: use fewer folds."
+            )
+        if not any(fold.weight > 0 for fold in folds):
+            raise ValueError("cv: no held-out sample has a positive weight: use other folds.")
+        return folds
+
+    # --- scores -----------------------------------------------------------------------------
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """Score with `scoring`: accuracy or R² by default.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+        **params : dict
+            For the scorer; with metadata routing enabled.
+
+        Returns
+        -------
+        float
+        """
+        _raise_for_params(params, self, "score")
+        if self.scoring is None:
+            return super().score(X, y, sample_weight)
+        routed = self._routed("score", sample_weight, params)
+        return get_scorer(self.scoring)(self, X, y, **routed.scorer.score)
+
+    def _fold_score(
+        self, samples: Samples, fold: Fold, fits: Sequence[Fit], routed: Bunch
+    ) -> float:
+        """The score of one fold's models on its held-out rows; 0 where these have no weight."""
+        if fold.weight == 0:
+            return 0.0
+        if self.scoring is None:
+            # the held-out rows have weight 0, but their predictions were made all the same
+            pred = np.column_stack([fit.at.pred[fold.test] for fit in fits])
+            weights = samples.sample_weight[fold.test]
+            return self._default_score(samples, fold.test, pred, weights)
+        model = self._fitted_from(samples, fits)
+        params = _check_method_params(samples.X, routed.scorer.score, indices=fold.test)
+        return get_scorer(self.scoring)(model, samples.X[fold.test], samples.y[fold.test], **params)
+
+    @abstractmethod
+    def _default_score(
+        self, samples: Samples, rows: NDArray[np.intp], pred: Array, weights: Array
+    ) -> float:
+        """Of predictions, one column per problem; scikit-learn's own functions are far slower."""
+
+    # --- metadata ---------------------------------------------------------------------------
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Where the parameters of `fit` and `score` go: here, to the splitter, to the scorer."""
+        split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(splitter=check_cv(self.cv), method_mapping=split)
+        if self.scoring is not None:
+            score = MethodMapping().add(caller="score", callee="score")
+            score.add(caller="fit", callee="score")
+            router.add(scorer=get_scorer(self.scoring), method_mapping=score)
+        return router
+
+    def _routed(self, method: str, sample_weight: Any, params: Mapping[str, Any]) -> Bunch:
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        if _routing_enabled():
+            return process_routing(self, method, **given, **params)
+        return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=given))
+
+
+def _on_fold(problem: Problem, fold: Fold) -> Problem:
+    """The same samples, with those weights only that a fold trains on."""
+    counts = np.bincount(fold.train, minlength=len(problem.weights))
+    return problem.reweighted(problem.weights * counts)
+
+
+def _in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:
+    return (fits[start : start + size] for start in range(0, len(fits), size))
+
+
+def _mean(scores: Array, folds: Sequence[Fold]) -> float:
+    """The mean over the folds, each weighing what its held-out rows do."""
+    mean = np.average(scores, weights=[fold.weight for fold in folds])
+    return -np.inf if np.isnan(mean) else float(mean)
 
 
 class SafeClassifierCV(CrossValidated, Classification):

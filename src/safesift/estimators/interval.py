@@ -13,8 +13,7 @@ from safesift.arithmetic.numerics import total
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.problem.inputs import check_weights, make_problems
-from safesift.problem.intervals import as_intervals, distance
+from safesift.problem.inputs import as_intervals, check_weights, distance, make_problems
 from safesift.regions import Region
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from safesift.arithmetic.numerics import norm
 from safesift.parameters import require_positive
 from safesift.penalties.base import Cut, Penalty, Subgradient
-from safesift.penalties.formulas import l1_least_norm, largest
+from safesift.penalties.norms import l1_least_norm, largest
 
 Array = NDArray[np.float64]
 

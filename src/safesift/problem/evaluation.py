@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import norm
+from safesift.arithmetic import numerics
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm, sum_over_blocks, target_size, total
+from safesift.losses import Loss
+
+if TYPE_CHECKING:
+    from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
 
@@ -88,3 +95,78 @@ class Rounding:
     value: float
     gradient: float
     cut: float
+
+
+# --- bounds on what floating-point arithmetic did to an evaluation of a problem -----------
+
+
+def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
+    """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
+    design, loss, folded = problem.design, problem.loss, problem.folded
+    coef, _ = problem.split(at.point)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = sum_over_blocks(design.n_samples, lambda rows: _errors_of(problem, at, rows))
+        load, losses, change, drift = sums
+        size = design.size(at.point)
+        penalty = problem.penalty.value_error(coef)
+        value = (
+            (design.sum_error + 16 * EPS + loss.precision) * losses
+            + change
+            + (0.0 if penalty == 0.0 else problem.alpha * penalty)
+            # products with a tiny alpha or weight may underflow
+            + (design.n_samples + 8) * UNDERFLOW
+        )
+        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * (
+            design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
+        )
+        if folded is not None:
+            lost = design.n_columns * EPS * folded.size(size)
+            value += lost * size + 8 * EPS * abs(folded.r)
+            gradient += lost
+        if math.isinf(loss.smoothness):
+            return Rounding(_known(value), _known(gradient), _known(2.0 * value))
+        return Rounding(_known(value), _known(gradient + loss.smoothness * drift), 0.0)
+
+
+def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
+    """Bounds on the error of some predictions and of their distance to the targets."""
+    pred, norms = at.pred[rows], problem.design.row_norms[rows]
+    size, sizes = (
+        problem.design.size(at.point),
+        target_size(problem.loss.take(rows), problem.y[rows]),
+    )
+    rounding = numerics.prediction_error(problem.design, size, norms, pred, sizes)
+    return rounding + problem.loss.precision * (np.abs(pred) + sizes + 1.0)
+
+
+def _errors_of(problem: Problem, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
+    """Sums over some samples: of loads, sizes of losses, changes of losses, weighted errors."""
+    loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
+    nu, norms = at.nu[rows], problem.design.row_norms[rows]
+    error = prediction_error(problem, at, rows)
+    if math.isinf(loss.smoothness):
+        change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
+    else:
+        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
+        change = np.minimum(by_slope, loss.lipschitz * error)
+    return (
+        total(shares, np.abs(nu) * norms),
+        total(shares, loss.value_size(at.pred[rows], y)),
+        total(shares, change),
+        total(shares, norms * error),
+    )
+
+
+def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
+    """The most by which a convex loss changes within some distance: how far it rises to the ends.
+
+    Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
+    """
+    ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
+    rounding = (32 * EPS + 4.0 * loss.precision) * loss.value_size(pred, y)
+    return (ends - loss.value(pred, y)) + rounding
+
+
+def _known(bound: float) -> float:
+    """A bound that overflowed into NaN is no bound."""
+    return math.inf if math.isnan(bound) else bound

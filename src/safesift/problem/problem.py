@@ -29,10 +29,15 @@ from safesift.penalties import Penalty
 from safesift.problem.certificate import Certificate, gap_between
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Dual, DualPoint, Ray
-from safesift.problem.evaluation import Evaluation, Quadratic, Rounding
+from safesift.problem.evaluation import (
+    Evaluation,
+    Quadratic,
+    Rounding,
+    prediction_error,
+    rounding_of,
+)
 from safesift.problem.passes import Computation, Request, alone
 from safesift.problem.risk import Constant, Risk, Targets, best_constant
-from safesift.problem.rounding import prediction_error, rounding_of
 
 Array = NDArray[np.float64]
 

@@ -19,8 +19,7 @@ from safesift.regions.ball import (
 )
 from safesift.regions.base import Intersection, Region, RegionError, TestSet
 from safesift.regions.curvature import Curvature
-from safesift.regions.cuts import HalfSpaceCut
-from safesift.regions.ellipsoid import Ellipsoid
+from safesift.regions.ellipsoid import Ellipsoid, HalfSpaceCut
 from safesift.regions.ellipsoidal import EllipsoidalSet
 from safesift.regions.previous import AlphaBall, Edit, EditBall
 

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
-from safesift.design.columns import some_columns
+from safesift.design.dense import some_columns
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
-from safesift.problem.working_gram import WorkingGram
+from safesift.problem.gram import WorkingGram
 from safesift.regions.ball import GapBall
 from safesift.regions.base import Region, TestSet, bounds_of_rows
 from safesift.regions.center import Center

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from safesift.arithmetic.numerics import EPS, cholesky
-from safesift.design.gram_columns import GramColumns
-from safesift.design.kernel import KernelDesign
+from safesift.design.kernel import GramColumns, KernelDesign
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.evaluation import Evaluation

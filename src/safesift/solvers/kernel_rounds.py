@@ -15,9 +15,13 @@ from safesift.problem.duality import Ray
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.solvers.driver import Level
-from safesift.solvers.kernel_block import Block
-from safesift.solvers.kernel_newton import solve_by_newton
-from safesift.solvers.kernel_pairs import Inner, improve_by_pairs, solve_by_pairs
+from safesift.solvers.kernel_block import (
+    Block,
+    Inner,
+    improve_by_pairs,
+    solve_by_newton,
+    solve_by_pairs,
+)
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -3,13 +3,17 @@
 `minimise` has one implementation per penalty, all on a p × p matrix without a pass over the data:
 Cholesky for l2, an active-set method for l1 and elastic net, and the multiplier of the constraint
 for the two balls. Any other penalty is served through its prox.
+
+Steps within an orthant: coefficients that would change their signs are stopped at zero.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, singledispatch
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +22,47 @@ from scipy.optimize import brentq
 
 from safesift.arithmetic.numerics import EPS, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
-from safesift.solvers.orthant import orthant_step
 
 Array = NDArray[np.float64]
+
+
+# shares of the way that are tried before only the first change of sign is left
+_SHORTEST = 1e-3
+
+
+class OrthantStep(NamedTuple):
+    """By how much coefficients change, and which of them are stopped at zero."""
+
+    change: Array
+    stopped: NDArray[np.bool_]
+
+
+def orthant_step(
+    start: Array, direction: Array, signs: Array, rise: Callable[[Array], float]
+) -> OrthantStep:
+    """The first of ever shorter steps that goes downhill, several coefficients stopped at once.
+
+    Parameters
+    ----------
+    start, direction : array
+        Up to the first change of sign, this direction is known to go downhill.
+    signs : array
+        Those of `start`; 1 or −1 where that is zero and may become positive or negative; 0 for
+        coefficients whose signs are free.
+    rise : callable
+        By how much a change lifts the function that is to be made smaller.
+    """
+    changes_at = np.full(len(start), np.inf)
+    shrinks = signs * direction < 0.0
+    changes_at[shrinks] = np.abs(start[shrinks] / direction[shrinks])
+    first, share = float(changes_at.min(initial=1.0)), 1.0
+    while True:
+        stopped = changes_at <= share
+        change = np.where(stopped, -start, share * direction)
+        # "not >": also where overflow left no numbers to compare
+        if not share > first or rise(change) < 0.0:
+            return OrthantStep(change, stopped)
+        share = max(0.5 * share, first) if share > _SHORTEST else first
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from safesift.design import SparseDesign
 from safesift.penalties import L1, ElasticNet
+from safesift.problem.gram import WorkingGram
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
-from safesift.problem.working_gram import WorkingGram
 from safesift.regions import Region
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register

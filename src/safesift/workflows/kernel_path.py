@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
-from safesift.design.kernel_choice import KernelChoice
+from safesift.design.kernels import KernelChoice
 from safesift.grids import check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
-from safesift.workflows.certified_path import CertifiedPath, Facts, stacked, warn_of_misses
+from safesift.workflows.path import CertifiedPath, Facts, stacked, warn_of_misses
 
 Array = NDArray[np.float64]
 

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from safesift.design import Design
-from safesift.workflows.compression.examined import Examined
+from safesift.workflows.compression.examined import Examined, Metric
 from safesift.workflows.compression.hybrid import UNIFORM
-from safesift.workflows.compression.leverage import Metric
 
 Array = NDArray[np.float64]
 

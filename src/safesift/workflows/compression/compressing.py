@@ -12,11 +12,18 @@ from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.workflows.compression.calibration import calibrated, design_weights, rescaled
-from safesift.workflows.compression.choosing import count_to_keep, first_of, ordered, strata_of
 from safesift.workflows.compression.examined import Examined, Model, examine
 from safesift.workflows.compression.hybrid import Hybrid
-from safesift.workflows.compression.methods import method_named
-from safesift.workflows.compression.ranking import generator, ranked, seed_of
+from safesift.workflows.compression.ranking import (
+    count_to_keep,
+    first_of,
+    generator,
+    method_named,
+    ordered,
+    ranked,
+    seed_of,
+    strata_of,
+)
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
