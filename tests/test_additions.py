@@ -65,6 +65,7 @@ def of_kind(kind: str, ended: dict[str, str]) -> dict[str, str]:
     return {test: how for test, how in ended.items() if NAMES[kind] in test.partition("[")[2]}
 
 
+@pytest.mark.slow
 def test_law_tests_pick_up_all_additions_and_they_pass(tmp_path):
     files = [file for kind in LAWS for file in LAWS[kind]]
     ended = outcomes(tmp_path / "whole.xml", NAMES.values(), files)
@@ -76,6 +77,7 @@ def test_law_tests_pick_up_all_additions_and_they_pass(tmp_path):
             assert any(test.startswith(module) for test in passed), (kind, file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["loss", "penalty", "region", "matrix"])
 def test_law_tests_notice_a_mistake_in_an_addition(kind, tmp_path):
     found = outcomes(

@@ -19,6 +19,7 @@ from scipy import sparse
 
 from safesift.arithmetic import threads
 from safesift.arithmetic.numerics import UNDERFLOW
+from safesift.arithmetic.tally import counting
 from safesift.design import DenseDesign, Design, RowDesign, as_design
 from safesift.design import dense as dense_module
 from safesift.design import sparse as csr_module
@@ -520,3 +521,17 @@ def peak(call):
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("storage", ["C", "Fortran", "csr array", "slots"])
+def test_rows_that_are_held_are_counted_once(storage):
+    design, rows = design_of(storage, np.ones((6, 2)), intercept=True), np.array([1, 4])
+    with counting() as tally:
+        held_rows = design.hold(rows)
+        for _ in range(3):
+            held_rows.matvec(np.ones(3))
+            held_rows.gram(np.ones(2))
+    assert tally.rows == 2
+    with counting() as tally:
+        design.take(rows).matvec(np.ones(3))
+    assert tally.rows == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -59,6 +59,9 @@ class DenseDesign(RowDesign):
 
     def gathered(self, rows: NDArray) -> Array:
         return _rows(self.array, rows).astype(np.float64, copy=False)
+
+    def _as_held(self) -> DenseDesign:
+        return replace(self, held=True)
 
     def take(self, rows: NDArray) -> DenseDesign:
         indices = np.flatnonzero(rows) if rows.dtype == bool else rows

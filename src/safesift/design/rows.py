@@ -69,7 +69,11 @@ class RowDesign(Design):
         """A copy of some rows that is read again and again, and counted once."""
         copied = self.take(rows)
         tally.count(copied.n_samples)
-        return replace(copied, held=True)
+        return copied._as_held()
+
+    def _as_held(self) -> RowDesign:
+        """The same rows, counted no more; a kind of matrix that cannot tell is counted on."""
+        return self
 
     @abstractmethod
     def columns(self, features: NDArray) -> RowDesign:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -266,6 +266,9 @@ class SparseDesign(CsrProducts):
 
     def gathered(self, rows: NDArray) -> Any:
         return self.matrix[rows].astype(np.float64, copy=False)
+
+    def _as_held(self) -> SparseDesign:
+        return replace(self, held=True)
 
     def take(self, rows: NDArray) -> SparseDesign:
         return SparseDesign(self.matrix[rows], self.intercept)
