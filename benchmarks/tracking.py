@@ -8,8 +8,8 @@ to [-1, 1]. At every step the tracker is updated and everybody else fits the win
 the other, so that all see the machine in the same state; of the repeats the fastest counts, step by
 step. Where the machine has other things to do, long fits are interrupted more often than short
 updates, so that processor time is measured as well, and the ratios to go by are the smaller ones
-(run it with OMP_NUM_THREADS=1). The relative gap of every model of every window is measured by
-`Problem.gap` on all its rows, outside the clock. LinearSVC runs at its default tolerance, and at
+(run it with OMP_NUM_THREADS=1). The relative gap of every model of every window is certified on all
+its rows, outside the clock. LinearSVC runs at its default tolerance, and at
 the loosest one (of powers of ten) that reaches a relative gap of 1e-6 in every window.
 """
 

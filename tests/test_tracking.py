@@ -173,6 +173,19 @@ def test_copies_and_pickles_go_their_own_way(two_classes):
     assert_same(tracker, ss.SafeClassifier().fit(X[1:100], y[1:100]))
 
 
+def test_every_update_makes_a_model_of_its_own(two_classes):
+    """With nothing left of what was said about other samples."""
+    X, y = two_classes
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:100], y[:100])
+    before, coef = tracker.estimator_, tracker.coef_.copy()
+    after = tracker.update(add=(X[100:140], y[100:140])).estimator_
+    assert after is not before and after.get_params() == before.get_params()
+    fitted = {name for name in vars(after) if name.endswith("_")}
+    assert fitted == {"coef_", "intercept_", "dual_gap_", "classes_", "n_features_in_"}
+    np.testing.assert_array_equal(before.coef_, coef)
+    assert len(before.kept_) == 100 and len(tracker.kept_) == 140
+
+
 # --- rounding -------------------------------------------------------------------------------------
 
 

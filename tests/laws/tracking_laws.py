@@ -136,6 +136,7 @@ def law_certificate_holds(seed: int, loss: str, intercept: bool) -> None:
     size = max(1.0, problem.constant_value)
     assert objective(problem, point) - best.value <= gap * (1.0 + 1e-9) + NOISE * size
     assert abs(follower.value(data.total) - objective(problem, point)) <= NOISE * size
+    assert abs(follower.problem(data).primal(point) - objective(problem, point)) <= NOISE * size
     decided = np.ones(len(problem.y), dtype=bool)
     decided[undecided(follower, data, at)] = False
     which, room = follower.table.locate(problem.y, dense_rows(problem) @ best.point)

@@ -79,6 +79,11 @@ def _delegates(name: str) -> Any:
     return available_if(has)
 
 
+def _of_the_model(name: str) -> property:
+    """A fitted attribute of the estimator."""
+    return property(lambda tracker: tracker._fitted(name))
+
+
 class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
@@ -242,13 +247,8 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     ) -> Self:
         """Take over another version, all at once and at the very end."""
         model, tracking = version.model, version.tracking
-        seconds = time.perf_counter() - began
-        record = {
-            "n_samples": tracking.data.n_samples,
-            **edit,
-            **version.record,
-            "seconds": seconds,
-        }
+        record = {"n_samples": tracking.data.n_samples, **edit, **version.record}
+        record["seconds"] = time.perf_counter() - began
         if model.verbose:
             print(", ".join(f"{name} {value}" for name, value in record.items()))
         model._warn(parameters.settings, version.missed, len(version.missed), stacklevel=4)
@@ -304,29 +304,10 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
 
     # --- the model ----------------------------------------------------------------------------
 
-    @property
-    def coef_(self) -> Array:
-        return self._fitted("coef_")
-
-    @property
-    def intercept_(self) -> Any:
-        return self._fitted("intercept_")
-
-    @property
-    def classes_(self) -> NDArray:
-        return self._fitted("classes_")
-
-    @property
-    def dual_gap_(self) -> Any:
-        return self._fitted("dual_gap_")
-
-    @property
-    def n_features_in_(self) -> int:
-        return self._fitted("n_features_in_")
-
-    @property
-    def feature_names_in_(self) -> NDArray:
-        return self._fitted("feature_names_in_")
+    coef_, intercept_ = _of_the_model("coef_"), _of_the_model("intercept_")
+    classes_, dual_gap_ = _of_the_model("classes_"), _of_the_model("dual_gap_")
+    n_features_in_ = _of_the_model("n_features_in_")
+    feature_names_in_ = _of_the_model("feature_names_in_")
 
     def _fitted(self, name: str, *default: Any) -> Any:
         if "estimator_" not in vars(self):

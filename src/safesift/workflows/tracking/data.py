@@ -190,7 +190,7 @@ class Data:
         design, n = as_slots(X, intercept), len(y)
         size, metric = design.n_samples, RowMetric.of(np.eye(design.n_columns))
         return cls(
-            design, metric, np.arange(n), np.arange(n, size), grown(y, size, y[0]),
+            design, metric, np.arange(n), np.arange(n, size), grown(y, size),
             grown(sample_weight, size), grown(weights, size), design.row_norms + ROOT_UNDERFLOW,
             float(weights.sum()),
         )  # fmt: skip
@@ -262,14 +262,9 @@ class Data:
             return self
         size = len(self.y)
         larger = size + missing + size // 4
-        return replace(
-            self,
-            free=np.concatenate([self.free, np.arange(size, larger)]),
-            y=grown(self.y, larger, self.y[0]),
-            sample_weight=grown(self.sample_weight, larger),
-            weights=grown(self.weights, larger),
-            widths=grown(self.widths, larger),
-        )
+        names = ("y", "sample_weight", "weights", "widths")
+        wider = {name: grown(getattr(self, name), larger) for name in names}
+        return replace(self, free=np.append(self.free, np.arange(size, larger)), **wider)
 
 
 class Edited(NamedTuple):
