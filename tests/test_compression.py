@@ -14,7 +14,7 @@ from safesift import progress
 from safesift.problem.inputs import make_problems
 from safesift.regions import Region
 from safesift.regions.base import Everything
-from safesift.workflows.compression.examined import DiagonalMetric, Model, WholeMetric, examine
+from safesift.workflows.compression.examined import DiagonalMetric, Training, WholeMetric, examine
 
 METHODS = ("screening", "margin", "random", "leverage", "hybrid")
 
@@ -380,5 +380,5 @@ def test_nothing_is_solved_for_random_and_leverage(labelled, monkeypatch):
     for method in ("random", "leverage"):
         ss.compress(*labelled, n_keep=10, method=method)
         ss.rank_samples(*labelled, method=method)
-    samples = examine(*labelled, Model(), None, "auto", 0)
+    samples = examine(*labelled, Training(), None, "auto", 0)
     assert samples.class_codes.shape == (600,)

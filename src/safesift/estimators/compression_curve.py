@@ -23,7 +23,7 @@ from safesift.problem.inputs import vector
 from safesift.regions import Region
 from safesift.registry import provided, resolve
 from safesift.workflows.compression.compressing import Choice, Compressed
-from safesift.workflows.compression.examined import Examined, Model, examine
+from safesift.workflows.compression.examined import Examined, Training, examine
 from safesift.workflows.compression.ranking import generator, method_named, seed_of
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class CompressionCurve:
 class _Plan:
     """What every repeat does."""
 
-    model: Model
+    model: Training
     methods: tuple[str, ...]
     counts: tuple[int, ...]
     region: Region | str
@@ -237,7 +237,7 @@ def compression_curve(
     splits = splits_of(X, y, test, check_count("n_repeats", n_repeats), task, rng)
     n_train = len(splits[0].train)
     counts = np.maximum(np.round((1.0 - deleted) * n_train).astype(int), 1)
-    model = Model(loss, penalty, alpha, fit_intercept)
+    model = Training(loss, penalty, alpha, fit_intercept)
     plan = _Plan(model, tuple(methods), tuple(counts), region, scoring)
     seeds = [seed_of(rng) for _ in splits]
     full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))

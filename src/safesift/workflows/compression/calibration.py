@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from safesift.design import Design
-from safesift.workflows.compression.examined import Examined, Metric
+from safesift.workflows.compression.examined import Examined, LeverageMetric
 from safesift.workflows.compression.hybrid import UNIFORM
 
 Array = NDArray[np.float64]
@@ -40,7 +40,7 @@ class Totals:
 
     design: Design
     slopes: Array
-    metric: Metric
+    metric: LeverageMetric
     strata: NDArray[np.intp]
     n_strata: int
     unit: float

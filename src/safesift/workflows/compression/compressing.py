@@ -12,7 +12,7 @@ from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.workflows.compression.calibration import calibrated, design_weights, rescaled
-from safesift.workflows.compression.examined import Examined, Model, examine
+from safesift.workflows.compression.examined import Examined, Training, examine
 from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.ranking import (
     count_to_keep,
@@ -142,7 +142,7 @@ def compress(
     2000.0
     """
     rng = generator(random_state)
-    model = Model(loss, penalty, alpha, fit_intercept)
+    model = Training(loss, penalty, alpha, fit_intercept)
     method_named(method)
     samples = examine(X, y, model, sample_weight, region, seed_of(rng))
     choice = Choice(method, reweight, stratify, given_weights=sample_weight is not None)

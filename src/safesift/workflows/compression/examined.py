@@ -52,7 +52,7 @@ _RIDGE_SHARE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
-class Metric(ABC):
+class LeverageMetric(ABC):
     """Measures rows and gradients.
 
     Attributes
@@ -67,14 +67,14 @@ class Metric(ABC):
     dimension: float
 
     @classmethod
-    def of(cls, problem: Problem, seed: int) -> Metric:
+    def of(cls, problem: Problem, seed: int) -> LeverageMetric:
         """Exact where the Gram matrix is small, else by its diagonal and random projections."""
         small = problem.design.n_columns <= _LARGEST_GRAM
         return (WholeMetric if small else DiagonalMetric)._of(problem, seed)
 
     @classmethod
     @abstractmethod
-    def _of(cls, problem: Problem, seed: int) -> Metric: ...
+    def _of(cls, problem: Problem, seed: int) -> LeverageMetric: ...
 
     @abstractmethod
     def whiten(self, gradients: Array) -> Array:
@@ -86,7 +86,7 @@ class Metric(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class WholeMetric(Metric):
+class WholeMetric(LeverageMetric):
     """By a Cholesky factor of H."""
 
     factor: Array
@@ -109,7 +109,7 @@ class WholeMetric(Metric):
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalMetric(Metric):
+class DiagonalMetric(LeverageMetric):
     """By the diagonal of H; leverage by random projections.
 
     For independent standard normal u and v the vector z = Aᵀ√(s/W)u + √alpha·v has covariance H, so
@@ -175,7 +175,7 @@ _TOLERANCE = 1e-7
 
 
 @dataclass(frozen=True)
-class Model:
+class Training:
     """The training that the kept rows are for."""
 
     loss: str | Loss = "squared_hinge"
@@ -283,13 +283,13 @@ class Examined:
         return np.where(np.isnan(worst), 0.0, worst)
 
     @cached_property
-    def metric(self) -> Metric:
+    def metric(self) -> LeverageMetric:
         """The norm in which gradients and rows are measured."""
-        return Metric.of(self.problems[0], self.seed)
+        return LeverageMetric.of(self.problems[0], self.seed)
 
 
 def examine(
-    X: Any, y: Any, model: Model, sample_weight: Any, region: str | Region, seed: int
+    X: Any, y: Any, model: Training, sample_weight: Any, region: str | Region, seed: int
 ) -> Examined:
     """Check the arguments and make the problems; nothing is solved yet."""
     region = resolve("region", region, REGIONS, Region)

@@ -17,7 +17,7 @@ from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
 from safesift.registry import unknown_name
-from safesift.workflows.compression.examined import Examined, Model, examine
+from safesift.workflows.compression.examined import Examined, Training, examine
 from safesift.workflows.compression.hybrid import Hybrid
 
 Array = NDArray[np.float64]
@@ -295,7 +295,7 @@ def rank_samples(
     [2 1 3 0] 2
     """
     rng = generator(random_state)
-    model = Model(loss, penalty, alpha, fit_intercept)
+    model = Training(loss, penalty, alpha, fit_intercept)
     method_named(method)
     return ranked(examine(X, y, model, sample_weight, region, seed_of(rng)), method, rng)
 
