@@ -14,12 +14,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from safesift.arithmetic.tally import Tally
 from safesift.losses import LOSSES
 from safesift.penalties import PENALTIES
 from safesift.problem.inputs import make_problems
+from safesift.problem.passes import alone
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
-from safesift.solvers import SOLVERS, Fit, Screening, Settings, WorkingSets, solve_path
+from safesift.solvers import (
+    SOLVERS,
+    Fit,
+    Level,
+    Proposal,
+    Run,
+    Screening,
+    Settings,
+    Solver,
+    WorkingSets,
+    solve_path,
+)
 from tests.laws.problems import Recipe, build, recipes
 from tests.laws.reference import NotSolvedError, Optimum, objective, optimum
 from tests.laws.strategies import KINKED_NAMES, SMOOTH_NAMES, examples
@@ -181,3 +194,33 @@ def test_flat_models_do_not_stop_a_solver(loss, penalty):
         ).problem  # fmt: skip
         ((fit,),) = solve_path([[problem]], settings)
         assert fit.converged, seed
+
+
+class Astray(Solver):
+    """Begins where the objective is not a number, and then goes to a decent point."""
+
+    name = "astray"
+
+    @classmethod
+    def refusal(cls, problem):
+        return ""
+
+    @classmethod
+    def cost(cls, problem, n_levels):
+        return math.inf
+
+    def steps(self, level):
+        yield Proposal(point=np.full(level.problem.design.n_columns, np.nan))
+        yield Proposal(point=level.problem.constant_point)
+
+
+def test_a_point_that_is_no_number_is_left():
+    X = np.array([[1.0, 2.0], [-1.0, 0.5], [0.3, -2.0]])
+    problem = make_problems(
+        X, [1.0, -1.0, 1.0], loss="squared_hinge", penalty="l2", alpha=0.1
+    ).problem
+    settings = Settings()
+    level = Level(problem, settings, None)
+    fit = alone(Run(Astray(problem, settings), level, False, Tally()).solve())
+    np.testing.assert_array_equal(fit.at.point, problem.constant_point)
+    assert np.isfinite(fit.gap)

@@ -259,8 +259,10 @@ class Run:
             point = _best_between(level.problem, before, reached)
             reached = yield Evaluate(level.problem, point)
         level.count(proposal.steps)
-        fell = before is None or reached.value < before.value - _rounding(before)
-        better = before is None or reached.value <= before.value + _rounding(before)
+        # from where nothing is known of the objective, everything leads down
+        unknown = before is None or math.isnan(before.value)
+        fell = unknown or reached.value < before.value - _rounding(before)
+        better = unknown or reached.value <= before.value + _rounding(before)
         if better and reached is not before:
             level.move(reached)
         if self._worth_measuring(proposal, fell):
