@@ -36,7 +36,9 @@ def require_finite(name: str, value: ArrayLike) -> None:
 def check_positive(name: str, value: Any) -> float:
     """A positive finite number."""
     try:
-        number = float(None if isinstance(value, str) else value)
+        if isinstance(value, str):
+            raise TypeError
+        number = float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.") from None
     if not (math.isfinite(number) and number > 0):

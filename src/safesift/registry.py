@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def resolve(argument: str, value: str | T, table: Mapping[str, type[T]], base: type[T]) -> T:
+def resolve(argument: str, value: Any, table: Mapping[str, Callable[[], T]], base: type[Any]) -> T:
     """Turn a name or an object into an object of type `base`.
 
     Parameters
@@ -19,8 +19,8 @@ def resolve(argument: str, value: str | T, table: Mapping[str, type[T]], base: t
         The name of the argument, for the error message.
     value : str or object
         A key of `table`, or an instance of `base`, which is returned as it is.
-    table : mapping of str to type
-        The known names; the type found is called without parameters.
+    table : mapping of str to callable
+        The known names; the type found, or what makes an object, is called without parameters.
     base : type
         What an object must be an instance of.
     """

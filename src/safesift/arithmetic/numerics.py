@@ -97,7 +97,8 @@ def cholesky(H: Array, ridge: float = 0.0) -> tuple[Array, bool]:
     if ridge:
         H = H.copy()
         H[np.diag_indices_from(H)] += ridge
-    return np.linalg.cholesky(H), True
+    factor: NDArray = np.linalg.cholesky(H)
+    return factor, True
 
 
 def solve_positive(H: Array, right: Array) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,11 +37,22 @@ class Design(ABC):
         Whether rows are vectors of numbers that can be read; functions of a kernel's space are not.
     """
 
-    n_samples: int
-    n_features: int
-    intercept: bool
-    row_norms: Array
     has_rows: bool = True
+
+    if TYPE_CHECKING:
+        # fields of some designs, computed by others
+
+        @property
+        def n_samples(self) -> int: ...
+
+        @property
+        def n_features(self) -> int: ...
+
+        @property
+        def intercept(self) -> bool: ...
+
+        @property
+        def row_norms(self) -> Array: ...
 
     @property
     def shape(self) -> tuple[int, int]:

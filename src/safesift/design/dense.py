@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Array
-from safesift.design.rows import RowDesign, RowSubset
+from safesift.design.rows import RowDesign
 
 # entries of a block: one that has to be converted should stay in the cache, one that is used
 # where it lies may be larger, for BLAS to use all cores
@@ -100,7 +100,7 @@ def some_columns(design: RowDesign, features: NDArray[np.bool_]) -> RowDesign:
 class ColumnSubset(RowDesign):
     """The columns of a design at increasing indices, without a copy of them all."""
 
-    base: DenseDesign | RowSubset
+    base: RowDesign
     features: NDArray[np.intp]
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +64,17 @@ class Kernel(ABC):
         |computed K_ij − exact| ≤ entry_error·√(K_ii·K_jj).
     """
 
-    n_samples: int
-    diagonal: Array
-    entry_error: float
+    if TYPE_CHECKING:
+        # fields of some kernels, computed by others
+
+        @property
+        def n_samples(self) -> int: ...
+
+        @property
+        def diagonal(self) -> Array: ...
+
+        @property
+        def entry_error(self) -> float: ...
 
     @abstractmethod
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
@@ -254,7 +262,7 @@ class KernelChoice:
         """The kernel of the rows of a matrix (or the matrix itself, if it is precomputed)."""
         if self.kernel == "precomputed":
             return _precomputed(X)
-        values = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        values: dict[str, Any] = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         parameters = {name: values[name] for name in values if self.takes(name)}
         kernel = PairwiseKernel(X, self.kernel, parameters)
         _check_diagonal(kernel.diagonal)

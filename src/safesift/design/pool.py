@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.design.factory import as_design, check_finite
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, readable
 from safesift.parameters import check_count
 
 _MEGABYTES = re.compile(r"(\d+(?:\.\d+)?) ?MB")
@@ -77,7 +77,8 @@ class Pool:
     def _matrix(self, block: Any, start: int) -> Any:
         """A block as an array or CSR matrix in its own type."""
         try:
-            rows = as_design(self.plain(block) if hasattr(block, "columns") else block).data
+            plain = self.plain(block) if hasattr(block, "columns") else block
+            rows = readable(as_design(plain)).data
         except ValueError as error:
             raise ValueError(f"{self.name}, from row {start} on: {error}") from None
         if rows.shape[1] != self.like.n_features:
@@ -88,7 +89,7 @@ class Pool:
         return rows
 
     def _checked(self, start: int, rows: Any) -> RowDesign:
-        design = as_design(rows, self.like.intercept)
+        design = readable(as_design(rows, self.like.intercept))
         check_finite(design, self.name, start)
         return design
 
@@ -149,7 +150,7 @@ def rows_of_size(block_size: int | str, like: RowDesign) -> int:
         raise ValueError(
             f"block_size must be a number of rows or a size such as '32 MB', got {block_size!r}."
         )
-    X = like.data
+    X: Any = like.data
     n_bytes = X.data.nbytes + X.indices.nbytes if sparse.issparse(X) else X.nbytes
     return max(int(float(size[1]) * 1e6 * like.n_samples / max(n_bytes, 1)), _LEAST_ROWS)
 

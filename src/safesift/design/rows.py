@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,13 @@ class RowDesign(Design):
         Whether the rows are somebody's own copy: products with them are no passes over the data.
     """
 
-    held: bool = False
+    if TYPE_CHECKING:
+        # a field of some designs, that of another design in others
+        @property
+        def held(self) -> bool: ...
+
+    else:
+        held: bool = False
 
     @abstractmethod
     def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
@@ -273,7 +279,7 @@ class RowDesign(Design):
     @cached_property
     def feature_norms_sq(self) -> Array:
         """‖a_i‖² without the column of ones."""
-        without_ones = replace(self, intercept=False) if self.intercept else self
+        without_ones = _with_fields(self, intercept=False) if self.intercept else self
         return without_ones.row_norms**2
 
     def _repair_underflow(self, norms: Array) -> Array:
@@ -314,6 +320,17 @@ class RowDesign(Design):
         out[:p] += block.T @ u
         if self.intercept:
             out[p] += u.sum(axis=0)
+
+
+def readable(design: Design) -> RowDesign:
+    """A design whose rows are known to be vectors of numbers: not a kernel's (`has_rows`)."""
+    assert isinstance(design, RowDesign)
+    return design
+
+
+def _with_fields(design: Any, **fields: Any) -> RowDesign:
+    """The same design but for some fields: it is a dataclass, of whatever kind."""
+    return replace(design, **fields)
 
 
 def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Array]:

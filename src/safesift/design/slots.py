@@ -21,7 +21,7 @@ from safesift.design import block_algebra as algebra
 from safesift.design.base import Array
 from safesift.design.dense import DenseDesign
 from safesift.design.factory import as_design
-from safesift.design.rows import RowDesign, RowSubset
+from safesift.design.rows import RowDesign, RowSubset, readable
 from safesift.design.sparse import SparseDesign, rows_per_block
 
 Slots = NDArray[np.intp]
@@ -101,7 +101,7 @@ def as_slots(X: Any, intercept: bool) -> SlotDesign:
     (n, p), nowhere, no_norms = X.shape, np.empty(0, dtype=np.intp), np.empty(0)
     if sparse.issparse(X):
         values = np.empty(0, dtype=X.dtype)
-        empty = SparseSlots(values, nowhere, nowhere, nowhere, no_norms, p, intercept)
+        empty: SlotDesign = SparseSlots(values, nowhere, nowhere, nowhere, no_norms, p, intercept)
     else:
         empty = DenseSlots(np.empty((0, p), dtype=X.dtype), intercept, norms=no_norms)
     return empty.written(np.arange(n), X, nowhere)
@@ -159,9 +159,9 @@ class SparseSlots(SlotDesign):
     # --- writing ----------------------------------------------------------------------------
 
     def written(self, slots: Slots, X: Any, held: Slots) -> SparseSlots:
-        new = as_design(sparse.csr_array(X), self.intercept)
+        new = readable(as_design(sparse.csr_array(X), self.intercept))
         norms = self._with_norms(slots, new)
-        return self._with_room(len(norms), new.matrix, held)._appended(slots, new.matrix, norms)
+        return self._with_room(len(norms), new.data, held)._appended(slots, new.data, norms)
 
     def _with_room(self, capacity: int, X: Any, held: Slots) -> SparseSlots:
         """For so many slots, and for the entries of X in a type that holds both."""

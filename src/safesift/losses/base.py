@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,10 +72,26 @@ class Loss(ABC):
         beyond that of floating-point arithmetic: 0 for closed forms.
     """
 
-    task: ClassVar[Literal["classification", "regression", "interval"]]
-    quadratic_rays: ClassVar[bool] = True
-    unimodal_curvature: ClassVar[bool] = False
-    precision: float = 0.0
+    if TYPE_CHECKING:
+        # constants of most classes, computed in some
+
+        @property
+        def task(self) -> Literal["classification", "regression", "interval"]: ...
+
+        @property
+        def quadratic_rays(self) -> bool: ...
+
+        @property
+        def unimodal_curvature(self) -> bool: ...
+
+        @property
+        def precision(self) -> float: ...
+
+    else:
+        task: ClassVar[Literal["classification", "regression", "interval"]]
+        quadratic_rays: ClassVar[bool] = True
+        unimodal_curvature: ClassVar[bool] = False
+        precision: float = 0.0
 
     @property
     @abstractmethod
@@ -268,17 +284,21 @@ class MarginLoss(Loss):
     @abstractmethod
     def _dual_interval(self) -> tuple[float, float]: ...
 
-    # the ends of argmin φ, declared where both sides of φ* have the same curvature
-    _minimisers: tuple[float, float] | None = None
+    @property
+    def _minimisers(self) -> tuple[float, float] | None:
+        """The ends of argmin φ, declared where both sides of φ* have the same curvature."""
+        return None
 
-    # the size of the margins at which the loss bends
-    _edge_size: float = 2.0
+    @property
+    def _edge_size(self) -> float:
+        """The size of the margins at which the loss bends."""
+        return 2.0
 
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...
 
 
-def _mirrored(lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+def _mirrored(lower: float | Array, upper: float | Array, y: ArrayLike) -> tuple[Array, Array]:
     """An interval of margins as one of predictions, or of slopes, and the other way round."""
     positive = np.greater(y, 0)
     return np.where(positive, lower, -upper), np.where(positive, upper, -lower)
@@ -314,7 +334,7 @@ class ResidualLoss(Loss):
         lower, upper = self._dual_interval
         nu = np.asarray(nu, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            inside = nu * (self._conjugate_ratio(nu) + y)
+            inside = nu * np.add(self._conjugate_ratio(nu), y)
         return np.where((nu < lower) | (nu > upper), INF, inside)
 
     def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
@@ -356,8 +376,10 @@ class ResidualLoss(Loss):
     @abstractmethod
     def _dual_interval(self) -> tuple[float, float]: ...
 
-    # the ends of argmin φ, declared where both sides of φ* have the same curvature
-    _minimisers: tuple[ArrayLike, ArrayLike] | None = None
+    @property
+    def _minimisers(self) -> tuple[ArrayLike, ArrayLike] | None:
+        """The ends of argmin φ, declared where both sides of φ* have the same curvature."""
+        return None
 
     @abstractmethod
     def _pieces(self) -> list[Piece]: ...

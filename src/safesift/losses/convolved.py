@@ -287,7 +287,7 @@ class Branch:
     def _segment(self, t: Array) -> NDArray[np.intp]:
         return np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 2)
 
-    def _solve(self, t: Array, at: Array) -> Array:
+    def _solve(self, t: Array, at: NDArray[np.intp]) -> Array:
         """z with z + μΩ'(f'(z)) = t."""
         if self.term.constant_curvature == 0.0:
             return t - self.term.slope(np.full(1, float(self.side)), self.side)
@@ -295,7 +295,7 @@ class Branch:
         start = low + self._share(t, at) * (high - low)
         return solve_increasing(self._t_and_rate, t, low, high, start)
 
-    def _share(self, t: Array, at: Array) -> Array:
+    def _share(self, t: Array, at: NDArray[np.intp]) -> Array:
         """How far along its segment t is, from 0 to 1."""
         rise = self.t[at + 1] - self.t[at]
         with np.errstate(all="ignore"):
@@ -306,7 +306,7 @@ class Branch:
         slope = np.minimum(slope, 0.0) if self.side < 0 else np.maximum(slope, 0.0)
         return z + self.term.slope(slope, self.side), 1.0 + self.term.curvature(slope) * rate
 
-    def _slope_at_kink(self, t: Array, at: Array) -> Array:
+    def _slope_at_kink(self, t: Array, at: NDArray[np.intp]) -> Array:
         low, high = self.y[at], self.y[at + 1]
 
         def slope_and_rate(y: Array) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,19 +30,19 @@ class Scaled(Loss):
         require_positive("factor", self.factor)
 
     @property
-    def task(self) -> str:  # type: ignore[override]
+    def task(self) -> Literal["classification", "regression", "interval"]:
         return self.loss.task
 
     @property
-    def quadratic_rays(self) -> bool:  # type: ignore[override]
+    def quadratic_rays(self) -> bool:
         return self.loss.quadratic_rays
 
     @property
-    def unimodal_curvature(self) -> bool:  # type: ignore[override]
+    def unimodal_curvature(self) -> bool:
         return self.loss.unimodal_curvature
 
     @property
-    def precision(self) -> float:  # type: ignore[override]
+    def precision(self) -> float:
         return self.loss.precision
 
     @property

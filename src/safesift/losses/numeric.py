@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,7 +57,7 @@ class _Numeric(Loss):
         term = self.phi.term
         return replace(self, phi=replace(self.phi, term=replace(term, width=term.width + width)))
 
-    def convolved(self, omega: Omega, mu: float) -> Loss:
+    def convolved(self, omega: Omega, mu: float) -> Self:
         """The infimum convolution with μΩ; of a loss that is not one already."""
         if self.phi.term != _NOTHING:
             raise ValueError(
@@ -196,7 +196,7 @@ def from_function(
     return _numeric(graph, task, curvature_floor)
 
 
-def numeric_version(loss: Loss) -> Loss:
+def numeric_version(loss: Loss) -> _Numeric:
     """A loss of the library as a numeric one, known through its value, slope and curvature."""
     if isinstance(loss, _Numeric):
         return loss
@@ -217,7 +217,7 @@ def numeric_version(loss: Loss) -> Loss:
     return _numeric(trace(function, "loss"), loss.task, floor)
 
 
-def _numeric(graph: Graph, task: str, floor: Floor | None) -> Loss:
+def _numeric(graph: Graph, task: str, floor: Floor | None) -> _Numeric:
     cls = NumericMargin if task == "classification" else NumericResidual
     return cls(Convolved(graph, _NOTHING), floor)
 

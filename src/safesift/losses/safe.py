@@ -75,7 +75,10 @@ def infimum_convolution(
             f"{loss!r} with omega={type(omega).__name__}: interval losses are flat already and "
             "have a closed form with 'quadratic' only; for 'l1', widen the intervals by mu instead."
         )
-    return _checked(numeric_version(loss).convolved(omega, float(mu)))
+    convolved = numeric_version(loss).convolved(omega, float(mu))
+    # makes its table: f* + μΩ may turn out not to be convex
+    _ = convolved.flat
+    return convolved
 
 
 def make_safe(loss: str | Loss, omega: str | Omega | Callable = "l1", mu: float = 0.5) -> Loss:
@@ -142,12 +145,6 @@ def resolve_omega(omega: str | Omega | Callable) -> Omega:
     return resolve("omega", omega, OMEGAS, Omega)
 
 
-def _checked(loss: Loss) -> Loss:
-    """The same loss, with its table made: f* + μΩ may turn out not to be convex."""
-    _ = loss.flat
-    return loss
-
-
 def _no_flat_region(loss: Loss, omega: Omega, mu: float) -> str:
     name = type(omega).__name__
     if mu == 0:
@@ -212,7 +209,8 @@ def _l1(loss: Loss, mu: float) -> Loss | None:
         ):
             return replace(loss, mu=loss.mu + mu)
         case losses.Scaled(loss=inner, factor=factor):
-            return _scaled(_l1(inner, mu), factor)
+            known = _l1(inner, mu)
+            return None if known is None else _scaled(known, factor)
     return None
 
 
@@ -239,7 +237,8 @@ def _quadratic(loss: Loss, mu: float) -> Loss | None:
         ):
             return replace(loss, width=loss.width + mu)
         case losses.Scaled(loss=inner, factor=factor):
-            return _scaled(_quadratic(inner, mu * factor), factor)
+            known = _quadratic(inner, mu * factor)
+            return None if known is None else _scaled(known, factor)
     return None
 
 
@@ -260,10 +259,8 @@ def _smoothed_insensitive(epsilon: float, width: float, factor: float) -> Loss:
     return _scaled(losses.SmoothedEpsilonInsensitive(epsilon, width), factor)
 
 
-def _scaled(loss: Loss | None, factor: float) -> Loss | None:
-    if loss is None or factor == 1.0:
-        return loss
-    return losses.Scaled(loss, factor)
+def _scaled(loss: Loss, factor: float) -> Loss:
+    return loss if factor == 1.0 else losses.Scaled(loss, factor)
 
 
 # --- of a set ------------------------------------------------------------------------------------

@@ -93,7 +93,12 @@ class ScalarFunction:
 
     @cached_property
     def _smooth_derivative(self) -> Interpolant | None:
-        """The derivative's interpolant; None where it has corners, as a squared hinge has."""
+        """The derivative's interpolant; None where it has corners, as a squared hinge has.
+
+        None also where no derivative is given.
+        """
+        if self.derivative is None:
+            return None
         try:
             return interpolate(self.derivative, self.kinks)
         except NotSmoothError:
@@ -138,10 +143,10 @@ class Interpolant:
     first: Array
     second: Array
 
-    def derivative(self, z: Array) -> Array:
+    def derivative(self, z: ArrayLike) -> Array:
         return self._evaluate(self.first, z)
 
-    def second_derivative(self, z: Array) -> Array:
+    def second_derivative(self, z: ArrayLike) -> Array:
         return self._evaluate(self.second, z)
 
     def derivative_and_rate(self, z: Array) -> tuple[Array, Array]:
@@ -156,7 +161,7 @@ class Interpolant:
             result += row[panel]
         return result, rate * stretch
 
-    def _evaluate(self, coefficients: Array, z: Array) -> Array:
+    def _evaluate(self, coefficients: Array, z: ArrayLike) -> Array:
         panel, local, _ = self._place(z)
         result = coefficients[0][panel]
         for row in coefficients[1:]:
@@ -164,7 +169,7 @@ class Interpolant:
             result += row[panel]
         return result
 
-    def _place(self, z: Array) -> tuple[NDArray[np.intp], Array, Array]:
+    def _place(self, z: ArrayLike) -> tuple[NDArray[np.intp], Array, Array]:
         """The panel of every z, its coordinate there (NaN outside), and that one's derivative."""
         z = np.asarray(z, dtype=np.float64)
         inside = np.clip(z, self.ends[0], self.ends[-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,15 @@ class Penalty(ABC):
         Whether R takes the values 0 and +inf only, so that alpha does not matter.
     """
 
-    strong_convexity: float = 0.0
     is_constraint: bool = False
+
+    if TYPE_CHECKING:
+        # a number in most classes, computed in some
+        @property
+        def strong_convexity(self) -> float: ...
+
+    else:
+        strong_convexity: float = 0.0
 
     @abstractmethod
     def value(self, coef: Array) -> float:

@@ -34,7 +34,7 @@ class Bounds(NamedTuple):
         """Nothing is known of any row."""
         return cls(np.full(n_samples, -np.inf), np.full(n_samples, np.inf))
 
-    def take(self, rows: NDArray) -> Bounds:
+    def take(self, rows: slice | NDArray) -> Bounds:
         return Bounds(self.lower[rows], self.upper[rows])
 
     def intersect(self, other: Bounds) -> Bounds:

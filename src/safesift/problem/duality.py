@@ -152,7 +152,7 @@ class Dual:
         low, high = self._rest(ray, multiple)
         if Q is not None and Q[-1, -1] > 0:
             rest = max(-low, high)
-            slope = multiple * abs(float(problem.folded.product(ray.point)[-1])) + 0.5 * rest
+            slope = multiple * abs(float((Q @ ray.point)[-1])) + 0.5 * rest
             return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
         conjugates = self._conjugates(multiple * ray.nu)
@@ -213,6 +213,7 @@ class Dual:
             for dual in (self._best_on(ray), *pulled):
                 if best is None or dual.value > best.value:
                     best = dual
+        assert best is not None  # there is a ray, and a point on each
         return best
 
     def _pulled(self, ray: Ray) -> Computation[list[DualPoint]]:

@@ -99,12 +99,12 @@ def _check_numbers(y: Array) -> None:
 def _check_ends(y: Array) -> None:
     low, high = y.T
     _refuse(
-        np.isnan(y).any(axis=1),
+        np.any(np.isnan(y), axis=1),
         "y contains NaN",
         "write -inf or inf for an end that is not known, or remove those samples",
     )
     _refuse(
-        ~np.isfinite(y).any(axis=1),
+        ~np.any(np.isfinite(y), axis=1),
         "y has intervals without a finite end",
         "such samples say nothing, remove them",
     )
@@ -147,6 +147,7 @@ class Inputs:
         """The only one."""
         if len(self.problems) == 1:
             return self.problems[0]
+        assert self.labels is not None and self.classes is not None  # one problem per class
         hint = " (or a regression loss)" if self.labels.dtype.kind in "fi" else ""
         raise ValueError(
             f"y has {len(self.classes)} classes, a screening problem has two: pass y == label for "
@@ -334,7 +335,7 @@ def is_missing(label: Any) -> bool:
 def _check_per_sample(loss: Loss, n_samples: int) -> None:
     if isinstance(loss, Scaled):
         return _check_per_sample(loss.loss, n_samples)
-    epsilon = getattr(loss, "epsilon", 0.0)
+    epsilon: Any = getattr(loss, "epsilon", 0.0)
     if np.ndim(epsilon) == 1 and len(epsilon) != n_samples:
         raise ValueError(
             f"loss: epsilon has {len(epsilon)} entries but X has {n_samples} rows: pass one "

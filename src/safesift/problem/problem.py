@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, exact_sum, sum_over_blocks, total
 from safesift.design.base import Design
+from safesift.design.rows import readable
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.penalties import Penalty
@@ -286,7 +288,8 @@ class Problem:
     def at_level(self, level: float) -> Problem:
         """The same samples at another alpha, or at another radius of a constraint."""
         if self.penalty.is_constraint:
-            return replace(self, penalty=replace(self.penalty, radius=float(level)))
+            ball: Any = self.penalty  # a dataclass with a radius, as every constraint is
+            return replace(self, penalty=replace(ball, radius=float(level)))
         return replace(self, alpha=float(level))
 
     def reweighted(self, weights: Array) -> Problem:
@@ -311,7 +314,8 @@ class Problem:
         if folded is not None:
             Q = None if folded.Q is None else folded.Q[np.ix_(columns, columns)]
             folded = Quadratic(folded.q[columns], folded.r, Q)
-        return replace(self, risk=self.risk.on(self.design.columns(features)), folded=folded)
+        design = readable(self.design).columns(features)
+        return replace(self, risk=self.risk.on(design), folded=folded)
 
     def restrict(self, rows: NDArray) -> Problem:
         """The same objective with only some of the rows in its sum; W does not change."""
@@ -325,7 +329,7 @@ class Problem:
         folded = Quadratic(
             q=self.design.rmatvec(linear),
             r=total(self.shares, constant),
-            Q=self.design.gram(quadratic) if quadratic.any() else None,
+            Q=readable(self.design).gram(quadratic) if quadratic.any() else None,
         )
         before = self.folded
         if before is not None:

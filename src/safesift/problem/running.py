@@ -36,6 +36,7 @@ class RunningQuadratic(Quadratic):
         Bounds on the norms of Q and q.
     """
 
+    Q: Array
     Q_error: float = 0.0
     q_error: float = 0.0
     r_error: float = 0.0
