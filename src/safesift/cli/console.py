@@ -122,7 +122,7 @@ def _screened_rows(facts: Mapping[str, Any], result: ScreeningResult) -> Iterato
     model = f"{facts['loss']}, {facts['penalty']}, alpha {facts['alpha']:g}, {with_intercept}"
     yield "model", escape(model)
     if result.classes is not None:
-        yield "labels", escape(report.describe_labels(result))
+        yield "labels", escape(report.describe_labels(result.classes))
 
 
 def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

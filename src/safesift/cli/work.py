@@ -17,7 +17,7 @@ from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
 from safesift.penalties import PENALTIES, Penalty
 from safesift.regions import REGIONS, Region
-from safesift.registry import resolve
+from safesift.registry import resolve, unknown_name
 from safesift.workflows.compression import Compressed, compress
 from safesift.workflows.compression.ranking import method_named
 from safesift.workflows.screening import screen
@@ -67,7 +67,7 @@ def compress_file(options: Options) -> None:
         )  # fmt: skip
         stage(f"writing {output.name}")
         table.write_rows(small.mask, output)
-        if weights is not None:
+        if weights is not None and small.weights is not None:
             with replacing(weights) as stream:
                 np.savetxt(stream, small.weights, fmt="%.17g")
     facts = {**_compressed_facts(small, options, training["penalty"]), **_files(options, table)}
@@ -97,18 +97,20 @@ def amount(text: str) -> int | float:
 def _training(options: Options) -> dict[str, Any]:
     """The training that rows are chosen for: the arguments that `screen` and `compress` share."""
     return {
-        "loss": _build("loss", options, LOSSES, Loss),
-        "penalty": _build("penalty", options, PENALTIES, Penalty),
+        "loss": _build("loss", options, LOSSES),
+        "penalty": _build("penalty", options, PENALTIES),
         "alpha": check_positive("alpha", options["alpha"]),
         "fit_intercept": options["intercept"],
         "region": resolve("region", options["region"], REGIONS, Region),
     }
 
 
-def _build(option: str, options: Options, table: dict[str, type[T]], base: type[T]) -> T:
+def _build(option: str, options: Options, table: Mapping[str, type[T]]) -> T:
     """The loss or the penalty of that name, with the parameters that were given."""
     name = options[option]
-    kind = type(resolve(option, name, table, base))
+    if name not in table:
+        raise unknown_name(option, name, table)
+    kind = table[name]
     own = signature(kind).parameters
     possible = {parameter for other in table.values() for parameter in signature(other).parameters}
     given = {key: options[key] for key in possible if options.get(key) is not None}
@@ -134,8 +136,9 @@ def _columns(options: Options, loss: Loss) -> files.Columns:
 
 def _compressed_facts(small: Compressed, options: Options, penalty: Penalty) -> dict[str, Any]:
     """A machine-readable summary: JSON types only."""
-    weights = options["weights_output"]
-    used = None if weights is None else [float(small.weights.min()), float(small.weights.max())]
+    weights, used = options["weights_output"], None
+    if weights is not None and small.weights is not None:
+        used = [float(small.weights.min()), float(small.weights.max())]
     return {
         "samples": small.n_samples,
         "kept": len(small.indices),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,21 @@ class Classification(ClassifierMixin, LinearModel):
 
     _task = "classification"
 
+    if TYPE_CHECKING:
+        # a parameter of the subclasses, and what a fit learns
+        class_weight: Mapping | str | None
+        classes_: NDArray
+
     # --- fitting ----------------------------------------------------------------------------
 
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         X, y = self._validated(X, y, reset=True)
         check_classification_targets(y)
         samples = self._samples(X, y, check_weights(sample_weight, len(y)))
-        if len(samples.classes) == 1:
+        classes = samples.known_classes
+        if len(classes) == 1:
             raise ValueError(
-                f"y has one class only ({samples.classes[0]!r}, among samples of positive weight): "
+                f"y has one class only ({classes[0]!r}, among samples of positive weight): "
                 f"{type(self).__name__} needs two."
             )
         return samples

@@ -8,11 +8,12 @@ that all folds share one design and the passes over it.
 
 from __future__ import annotations
 
+import operator
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,6 +54,12 @@ class Fold:
 
 class CrossValidated(LinearModel):
     """What the two cross-validated estimators share."""
+
+    if TYPE_CHECKING:
+        # parameters of the subclasses
+        alphas: int | ArrayLike
+        cv: Any
+        scoring: Any
 
     @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -110,7 +117,7 @@ class CrossValidated(LinearModel):
         """The alphas; of several classes, the grid that begins where all are constant."""
         if not isinstance(self.alphas, Integral):
             return check_levels(self.alphas, full[0])
-        grids = [alpha_grid(problem, self.alphas) for problem in full]
+        grids = [alpha_grid(problem, operator.index(self.alphas)) for problem in full]
         constraint = full[0].penalty.is_constraint
         return np.min(grids, axis=0) if constraint else np.max(grids, axis=0)
 
@@ -289,7 +296,7 @@ n_jobs, random_state, verbose
         self, samples: Samples, rows: NDArray[np.intp], pred: Array, weights: Array
     ) -> float:
         scores = pred[:, 0] if pred.shape[1] == 1 else pred
-        right = labels(scores, samples.classes) == samples.y[rows]
+        right = labels(scores, samples.known_classes) == samples.y[rows]
         return float(np.average(right, weights=weights))
 
 

@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
 
 from safesift.progress import Listener, listening
 
-try:
+
+class _NoCallbacks:
+    """For scikit-learn before 1.9: nothing to follow with but `verbose`."""
+
+
+def _as_it_is(method: Callable) -> Callable:
+    return method
+
+
+# the base of what callbacks can follow, and the decorator of its `fit`
+Followable: Any = _NoCallbacks
+_with_callbacks: Any = _as_it_is
+with suppress(ImportError):
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9: nothing to follow with but `verbose`
 
-    class CallbackSupportMixin:
-        """No callbacks."""
+    Followable, _with_callbacks = CallbackSupportMixin, with_callbacks
 
-    def with_callbacks(method: Callable) -> Callable:
-        """The method as it is."""
-        return method
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def whole(fit: Callable) -> Callable:
+def whole(fit: Method) -> Method:
     """Let an interrupted or failing `fit` leave the estimator as it was, and callbacks follow it.
 
     Callbacks see the whole fit as one task and every step of the solver as one of its subtasks.
     They cannot stop it: a solution is certified or it is none.
     """
 
-    @with_callbacks
+    @_with_callbacks
     @functools.wraps(fit)
     def fit_whole(self: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
         before = fitted_attributes(self)

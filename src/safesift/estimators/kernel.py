@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from safesift.design.kernels import KernelChoice
+from safesift.design.kernels import KernelChoice, PairwiseKernel
 from safesift.estimators.classifier import Classification
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
@@ -33,6 +33,19 @@ class KernelMachine(LinearModel):
 
     A subclass has the parameters kernel, gamma, degree, coef0 and cache_size in place of penalty.
     """
+
+    if TYPE_CHECKING:
+        # parameters of the subclasses, and what a fit learns
+        kernel: str | Callable
+        gamma: float | str | None
+        degree: int
+        coef0: float
+        cache_size: float
+
+        dual_coef_: Array
+        support_: NDArray[np.intp]
+        support_vectors_: Any
+        gamma_: float | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -120,12 +133,13 @@ class KernelMachine(LinearModel):
 
     def _kernels(self, X: Any) -> Array:
         """Kernels between some samples and the support."""
-        if self.kernel == "precomputed":
-            return X[:, self.support_].astype(np.float64)
         if not len(self.support_):
             return np.zeros((X.shape[0], 0))
-        kernel = self._choice().of(self.support_vectors_, self.gamma_)
-        return kernel.between(X, self.support_vectors_)
+        given = self.kernel == "precomputed"
+        kernel = None if given else self._choice().of(self.support_vectors_, self.gamma_)
+        if isinstance(kernel, PairwiseKernel):
+            return kernel.between(X, self.support_vectors_)
+        return X[:, self.support_].astype(np.float64)
 
 
 # --- kernel classification, certified, one class against the rest -------------------------

@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -20,12 +20,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from safesift.design import as_design
-from safesift.estimators.following import CallbackSupportMixin, fitted_attributes, whole
+from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_penalty, make_problems
 from safesift.problem.problem import Problem
+from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, solve_path
 
@@ -61,6 +62,12 @@ class Samples:
     weights: Array
     classes: NDArray | None = None
 
+    @property
+    def known_classes(self) -> NDArray:
+        """The classes, which samples of a classification have."""
+        assert self.classes is not None
+        return self.classes
+
 
 class Missed(NamedTuple):
     """How far from the tolerance a solver stopped, and after how many steps."""
@@ -74,7 +81,7 @@ def missed(fits: Sequence[Fit]) -> list[Missed]:
     return [Missed(fit.relative_gap, fit.n_iter) for fit in fits if not fit.converged]
 
 
-class LinearModel(CallbackSupportMixin, BaseEstimator):
+class LinearModel(Followable, BaseEstimator):
     """Base of the linear estimators.
 
     A subclass has the parameters loss, penalty, alpha, l1_ratio, fit_intercept, tol, max_iter,
@@ -83,6 +90,28 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
     """
 
     _task: ClassVar[str]
+
+    if TYPE_CHECKING:
+        # parameters of the subclasses
+        loss: str | Loss
+        penalty: str | Penalty
+        alpha: float
+        l1_ratio: float | None
+        fit_intercept: bool
+        tol: float
+        max_iter: int
+        screening: str | Region | None
+        solver: str
+        warm_start: bool
+        n_jobs: int | None
+        random_state: Any
+        verbose: int
+
+        # what a fit learns
+        coef_: Array
+        intercept_: Any
+        kept_: NDArray[np.bool_]
+        n_features_in_: int
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -171,7 +200,9 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
 
     def _checked_loss(self) -> Loss:
         table = {name: loss for name, loss in LOSSES.items() if loss.task == self._task}
-        loss = resolve("loss", self.loss, self._with_parameters(table), Loss)
+        loss = resolve("loss", self.loss, table, Loss)
+        if isinstance(self.loss, str):
+            loss = self._with_parameters(loss)
         if loss.task != self._task:
             raise ValueError(
                 f"loss={self.loss!r} is not a loss of {_TARGETS[self._task]}: use one of "
@@ -179,9 +210,9 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
             )
         return loss
 
-    def _with_parameters(self, table: dict[str, type[Loss]]) -> Mapping[str, Callable[[], Loss]]:
-        """The losses, given those parameters that the estimator has for them."""
-        return table
+    def _with_parameters(self, loss: Loss) -> Loss:
+        """A loss that is given by its name, with those parameters that the estimator has for it."""
+        return loss
 
     def _checked_penalty(self) -> Penalty:
         return check_penalty(self.penalty, self.l1_ratio)
@@ -230,12 +261,12 @@ class LinearModel(CallbackSupportMixin, BaseEstimator):
         model = copy.copy(self)
         for name in fitted_attributes(model).keys() - _OF_SAMPLES:
             delattr(model, name)
-        vars(model).update(attributes)
+        model.__dict__.update(attributes)
         return model
 
     def _publish(self, attributes: dict[str, Any], fits: Sequence[Fit]) -> None:
         """Set all fitted attributes at once, and print how they came about."""
-        vars(self).update(attributes)
+        self.__dict__.update(attributes)
         if self.verbose:
             for fit in fits:
                 _print_history(fit)

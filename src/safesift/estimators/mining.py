@@ -194,7 +194,7 @@ def mine_hard(
     settings, unfitted = model._checked_settings(), clone(model)
     samples = _read(unfitted, model, X, y, sample_weight)
     full = _full_problem(model, samples, label, pool_weight)
-    pool = _pool(X_pool, model, full.training.design, block_size)
+    pool = _pool(X_pool, model, full.training_rows, block_size)
     start = full.training.join(model.coef_[0], float(model.intercept_[0]))
     with model._threads():
         mined = mine(full, pool, settings, start, max_passes=max_passes, verbose=verbose)
@@ -261,7 +261,7 @@ def _read(
 ) -> Samples:
     """The training samples, which must be like those that the model was fitted on."""
     samples = unfitted._read(X, y, sample_weight)
-    if not np.array_equal(samples.classes, model.classes_):
+    if not np.array_equal(samples.known_classes, model.classes_):
         raise ValueError(
             f"y has the classes {samples.classes}, but the model was fitted to {model.classes_}: "
             "pass its training data."
@@ -282,7 +282,7 @@ def _full_problem(
     plain = replace(samples, weights=samples.sample_weight)
     loss, penalty = model._checked_loss(), model._checked_penalty()
     (training,) = model._problems(plain, loss, penalty, model.alpha)
-    sign = 1.0 if label == samples.classes[1] else -1.0
+    sign = 1.0 if label == samples.known_classes[1] else -1.0
     return PooledProblem(training, sign, pool_weight, _class_factors(model, samples, label))
 
 
@@ -290,7 +290,7 @@ def _class_factors(model: SafeClassifier, samples: Samples, label: Any) -> Class
     """The weights of both classes; "balanced" counts the pool with the class that it is of."""
     if model.class_weight is None:
         return lambda pool_weight: (1.0, 1.0)
-    classes, weights = samples.classes, samples.sample_weight
+    classes, weights = samples.known_classes, samples.sample_weight
     ours = np.array([weights[samples.y == one].sum() for one in classes])
     # to be counted, a class is as good as one sample of its weight
     return lambda pool_weight: tuple(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +23,10 @@ class Regression(RegressorMixin, LinearModel):
 
     _task = "regression"
 
+    if TYPE_CHECKING:
+        # a parameter of the subclasses
+        epsilon: ArrayLike
+
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         X, y = self._validated(X, y, reset=True, y_numeric=True)
         return self._samples(X, y, check_weights(sample_weight, len(y)))
@@ -32,11 +35,9 @@ class Regression(RegressorMixin, LinearModel):
         """Validated arrays."""
         return Samples(X, y, weights, weights)
 
-    def _with_parameters(self, table: dict[str, type[Loss]]) -> Mapping[str, Callable[[], Loss]]:
-        return {
-            name: partial(loss, epsilon=self.epsilon) if hasattr(loss, "epsilon") else loss
-            for name, loss in table.items()
-        }
+    def _with_parameters(self, loss: Loss) -> Loss:
+        kind: Callable[..., Loss] = type(loss)
+        return kind(epsilon=self.epsilon) if hasattr(loss, "epsilon") else loss
 
     def predict(self, X: Any) -> Array:
         """Predictions.

@@ -204,10 +204,10 @@ class SampleScreener(Resampler):
             "sampling_strategy_": "not influential",
             "n_features_in_": model.n_features_in_,
         }
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if hasattr(model, "feature_names_in_"):
             found["feature_names_in_"] = model.feature_names_in_
-        vars(self).update(found)
+        self.__dict__.update(found)
         return self
 
 

@@ -252,7 +252,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         if model.verbose:
             print(", ".join(f"{name} {value}" for name, value in record.items()))
         model._warn(parameters.settings, version.missed, len(version.missed), stacklevel=4)
-        vars(self).update(
+        self.__dict__.update(
             estimator_=model,
             history_=[*history, record],
             _tracking=tracking,
@@ -449,8 +449,9 @@ def _samples(model: LinearModel, data: Data) -> Samples:
 
 def _check_classes(samples: Samples) -> None:
     check_classification_targets(samples.y)
-    if len(samples.classes) < 2:
+    classes = samples.known_classes
+    if len(classes) < 2:
         raise ValueError(
-            f"one class only would be left ({samples.classes[0]!r}, among samples of positive "
+            f"one class only would be left ({classes[0]!r}, among samples of positive "
             "weight): keep or add a sample of another."
         )

@@ -186,7 +186,7 @@ def draw(findings: Findings, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13, 6.2), dpi=150, layout="constrained", facecolor="white")
-    left, right = figure.subfigures(1, 2, width_ratios=[1.1, 1])
+    ((left, right),) = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.1, 1])
     _draw_margins(left.subplots(), findings)
     keep, margins = findings.result.keep, findings.margins
     easiest = _first_of_each(findings, np.where(keep, np.inf, -margins))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from safesift.workflows.screening import ScreeningResult
@@ -79,12 +80,11 @@ def describe_gap(result: ScreeningResult) -> str:
     return f"{result.gap:.3g}" + ("" if relative is None else f" ({relative:.2g} relative)")
 
 
-def describe_labels(result: ScreeningResult) -> str:
+def describe_labels(classes: NDArray) -> str:
     """Which label of a classification stands for which sign."""
     # numbers in a file of text are read as floats: 1.0 was written as 1, most likely
     low, high = (
-        str(label).removesuffix(".0") if isinstance(label, float) else label
-        for label in result.classes
+        str(label).removesuffix(".0") if isinstance(label, float) else label for label in classes
     )
     return f"{low} is -1, {high} is +1"
 
@@ -104,5 +104,5 @@ def summary(result: ScreeningResult) -> str:
     lines.append(f"  region: {result.region.describe()}")
     lines.append(f"  duality gap at the centre: {describe_gap(result)}")
     if result.classes is not None:
-        lines.append(f"  labels: {describe_labels(result)}")
+        lines.append(f"  labels: {describe_labels(result.classes)}")
     return "\n".join([head, *lines])

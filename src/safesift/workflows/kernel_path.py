@@ -18,6 +18,7 @@ from safesift.problem.inputs import make_problems, on_kernel
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from safesift.workflows.path import CertifiedPath, Facts, stacked, warn_of_misses
+from safesift.workflows.screening import rows_of
 
 Array = NDArray[np.float64]
 
@@ -140,7 +141,7 @@ def safe_kernel_path(
     linear = inputs.problem
     levels = check_levels(alphas, linear)
     check_finite(linear.design)
-    rows = linear.design.data
+    rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)

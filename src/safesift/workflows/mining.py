@@ -189,7 +189,8 @@ class Search:
 
     def _examine(self) -> _Seen:
         """Every other pass: hold what is not flat all over the region, too."""
-        candidate, parts, changes, n_rows, n_new = self._candidate, [], [], 0, 0
+        candidate, parts, n_rows, n_new = self._candidate, [], 0, 0
+        changes: list[int] = []
         for start, block in self._blocks():
             n_rows = start + block.n_samples
             before = candidate.held(start, n_rows)
@@ -249,7 +250,7 @@ class Search:
     def _concluded(self, seen: _Seen) -> Mined:
         candidate, proved = self._candidate, self._proves(seen)
         n, fit = candidate.full.n_training, candidate.fit
-        if not proved:
+        if fit is None or not proved:
             fit = candidate.unproved(seen.held, seen.n_rows, same_pool=seen.changed is None)
         # only the pool is cut down: the training rows stay, whatever is known of them
         kept, problem = fit.kept[n:], fit.problem

@@ -66,7 +66,7 @@ def stacked(fits: Iterable[Fit], facts: Facts) -> dict[str, NDArray]:
 
     The fits are gone through once, and nothing else of them is kept.
     """
-    wanted = _FACTS | facts
+    wanted = {**_FACTS, **facts}
     points = [{name: read(fit) for name, read in wanted.items()} for fit in fits]
     return {name: np.array([point[name] for point in points]) for name in wanted}
 

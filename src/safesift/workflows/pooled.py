@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design import as_design
+from safesift.design import Design, as_design
 from safesift.design.pool import HeldRows, stacked
 from safesift.design.rows import RowDesign
 from safesift.problem.decisions import Decisions, decide
@@ -25,6 +25,7 @@ from safesift.regions.near import NearBall, NearOptimum
 from safesift.regions.shape import Shape
 from safesift.solvers import Fit, Settings, choose, solve_path
 from safesift.solvers.costs import LARGEST
+from safesift.workflows.screening import rows_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -60,9 +61,13 @@ class PooledProblem:
     def n_training(self) -> int:
         return self.training.design.n_samples
 
+    @property
+    def training_rows(self) -> RowDesign:
+        return rows_of(self.training.design)
+
     def check_weights(self, n_pool: int, is_all: bool = False) -> None:
         """Refuse weights of other rows than the pool has, or has so far."""
-        if np.ndim(self.pool_weight) == 0:
+        if not isinstance(self.pool_weight, np.ndarray):
             return
         n_weights = len(self.pool_weight)
         if n_weights < n_pool or (is_all and n_weights > n_pool):
@@ -80,7 +85,8 @@ class PooledProblem:
         factor = factors[1] if self.label > 0 else factors[0]
         design = training.design
         if len(held):
-            design = as_design(stacked([design.data, held.rows]), design.intercept)
+            rows = stacked([self.training_rows.data, held.rows])
+            design = as_design(rows, design.intercept)
         return self._problem(
             design,
             np.append(training.y, self._targets(len(held))),
@@ -93,7 +99,7 @@ class PooledProblem:
         weights = self._weights(np.arange(start, start + block.n_samples))
         return self._problem(block, self._targets(block.n_samples), weights, 1.0)
 
-    def _problem(self, design: RowDesign, y: Array, weights: Array, divisor: float) -> Problem:
+    def _problem(self, design: Design, y: Array, weights: Array, divisor: float) -> Problem:
         risk = Risk(WeightedRows(design, weights, divisor), Targets(self.training.loss, y))
         return replace(self.training, risk=risk)
 
@@ -101,12 +107,12 @@ class PooledProblem:
         return np.full(n_rows, self.label)
 
     def _weights(self, indices: NDArray[np.intp]) -> Array:
-        if np.ndim(self.pool_weight):
+        if isinstance(self.pool_weight, np.ndarray):
             return self.pool_weight[indices]
         return np.full(len(indices), self.pool_weight)
 
     def _total_weight(self, n_pool: int) -> float:
-        if np.ndim(self.pool_weight):
+        if isinstance(self.pool_weight, np.ndarray):
             return float(self.pool_weight[:n_pool].sum())
         return n_pool * self.pool_weight
 
@@ -146,7 +152,8 @@ class Candidate:
         low, high = np.searchsorted(self.indices, (start, stop))
         n = self.full.n_training
         problem = self.full.training if self.fit is None else self.fit.problem
-        return HeldRows(self.indices[low:high], problem.design.data[n + low : n + high])
+        rows = rows_of(problem.design).data[n + low : n + high]
+        return HeldRows(self.indices[low:high], rows)
 
     @cached_property
     def at_point(self) -> TestSet:
@@ -234,4 +241,4 @@ def region_around(fit: Fit, settings: Settings) -> TestSet:
 
 
 def _gram(problem: Problem) -> WeightedGram | None:
-    return WeightedGram(problem.design) if problem.design.n_columns <= LARGEST else None
+    return WeightedGram(rows_of(problem.design)) if problem.design.n_columns <= LARGEST else None

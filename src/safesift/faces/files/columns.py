@@ -27,7 +27,7 @@ def collect(
     if not blocks:
         return np.empty((0, len(columns.features))), np.empty(0), None
     if columns.kind == "classification":
-        y = _labels(pa.chunked_array(targets), columns.target)
+        y = _labels(pa.chunked_array(targets), _found(columns.target))
     else:
         y = np.concatenate(targets)
     return _stacked(blocks), y, np.concatenate(weights) if weights else None
@@ -54,12 +54,18 @@ def _matrix(batch: pa.RecordBatch, names: Sequence[str], first_row: int) -> NDAr
 def _target(batch: pa.RecordBatch, columns: Columns, first_row: int) -> NDArray | pa.Array:
     """The target of a batch; labels stay as they are until all of them are known."""
     if columns.kind == "classification":
-        return batch.column(columns.target)
+        return batch.column(_found(columns.target))
     if columns.kind == "regression":
-        return _numbers(batch, columns.target, first_row)
-    lower = _open_ends(batch, columns.target, first_row, -np.inf)
-    upper = _open_ends(batch, columns.upper, first_row, np.inf)
+        return _numbers(batch, _found(columns.target), first_row)
+    lower = _open_ends(batch, _found(columns.target), first_row, -np.inf)
+    upper = _open_ends(batch, _found(columns.upper), first_row, np.inf)
     return np.column_stack([lower, upper])
+
+
+def _found(name: str | None) -> str:
+    """The column of a part that the target needs: `find_columns` refuses to go on without."""
+    assert name is not None
+    return name
 
 
 def _stacked(blocks: list[NDArray]) -> NDArray:

@@ -57,9 +57,10 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def reading(path: Path, what: str, *broken: type[Exception]) -> Iterator[None]:
     """Turn the many ways in which a file can be broken into one sentence."""
+    ways: tuple[type[Exception], ...] = (OSError, EOFError, zipfile.BadZipFile, zlib.error, *broken)
     try:
         yield
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, *broken) as error:
+    except ways as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's own, and not a decompressor's
         reason = str(error).strip().partition("\n")[0] or "it ends too early"

@@ -47,7 +47,7 @@ class Totals:
 
     def of(self, weights: Array) -> Array:
         pull = self.metric.whiten(self.design.rmatvec(weights[:, None] * self.slopes))
-        masses = np.bincount(self.strata, weights, minlength=self.n_strata)
+        masses = masses_of(self.strata, weights, self.n_strata)
         return np.concatenate([pull.ravel(), self.unit * masses])
 
     def transpose(self, totals: Array) -> Array:
@@ -87,7 +87,7 @@ def calibrated(
     wanted = whole.of(samples.weights)
     damping = _DAMPING * float(weights @ (pulls_sq[kept] + unit**2)) / len(wanted)
     moved = _moved(part, weights, wanted, np.sqrt(damping))
-    return rescaled(moved, strata[kept], np.bincount(strata, samples.weights, minlength=n_strata))
+    return rescaled(moved, strata[kept], masses_of(strata, samples.weights, n_strata))
 
 
 def _moved(part: Totals, weights: Array, wanted: Array, damping: float) -> Array:
@@ -113,9 +113,15 @@ def _moved(part: Totals, weights: Array, wanted: Array, damping: float) -> Array
     return found
 
 
+def masses_of(strata: NDArray[np.intp], weights: Array, n_strata: int = 0) -> Array:
+    """The total weight of every stratum."""
+    # of floats already, which the signature of bincount does not say
+    return np.bincount(strata, weights, minlength=n_strata).astype(np.float64, copy=False)
+
+
 def rescaled(weights: Array, strata: NDArray[np.intp], masses: Array) -> Array:
     """The same weights times a factor per stratum, so that each has its total."""
-    found = np.bincount(strata, weights, minlength=len(masses))
+    found = masses_of(strata, weights, len(masses))
     factors = np.divide(masses, found, out=np.ones_like(masses), where=found > 0)
     scaled = weights * factors[strata]
     # strata of which nothing is kept: the others carry their weight

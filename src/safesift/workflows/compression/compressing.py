@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.regions import Region
-from safesift.workflows.compression.calibration import calibrated, design_weights, rescaled
+from safesift.workflows.compression.calibration import (
+    calibrated,
+    design_weights,
+    masses_of,
+    rescaled,
+)
 from safesift.workflows.compression.examined import Examined, Training, examine
 from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.ranking import (
@@ -186,7 +191,8 @@ class Choice:
         self, samples: Examined, kept: Indices, used: Array, share: float | None = None
     ) -> Compressed:
         """`share` of the pull of all samples is that of the kept ones, where weights stay."""
-        problem, alpha, weights = samples.problems[0], samples.problems[0].alpha, used
+        problem, alpha = samples.problems[0], samples.problems[0].alpha
+        weights: Array | None = used
         if share is not None:
             alpha *= share * problem.divisor / float(used.sum())
             weights = used if self.given_weights else None
@@ -201,15 +207,15 @@ class Choice:
 
 
 def _scaled(weights: Array, kept: Indices, strata: Indices) -> Array:
-    return rescaled(weights[kept], strata[kept], np.bincount(strata, weights))
+    return rescaled(weights[kept], strata[kept], masses_of(strata, weights))
 
 
 def _mixed_weights(samples: Examined, mix: Hybrid, kept: Indices, strata: Indices) -> Array:
     """Their own weights where all that matters is kept, else calibrated ones."""
     active, own = samples.active, samples.weights[kept]
     idle = np.where(active, 0.0, samples.weights)
-    masses = np.bincount(strata, idle)
-    carried = np.bincount(strata[kept], idle[kept], minlength=len(masses))
+    masses = masses_of(strata, idle)
+    carried = masses_of(strata[kept], idle[kept], len(masses))
     if active[kept].sum() < active.sum() or (carried == 0)[masses > 0].any():
         inclusion = mix.inclusion(len(kept))[kept]
         return calibrated(samples, kept, design_weights(own, inclusion), strata)

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from safesift.arithmetic.numerics import EPS, cholesky
-from safesift.design import Design
 from safesift.design.factory import check_finite
+from safesift.design.rows import RowDesign
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
@@ -30,7 +30,7 @@ from safesift.regions import REGIONS, Region
 from safesift.regions.base import TestSet
 from safesift.registry import resolve
 from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.screening import flat_excess
+from safesift.workflows.screening import flat_excess, rows_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -93,7 +93,7 @@ class WholeMetric(LeverageMetric):
 
     @classmethod
     def _of(cls, problem: Problem, seed: int) -> WholeMetric:
-        design, shares = problem.design, problem.shares
+        design, shares = rows_of(problem.design), problem.shares
         H = design.gram(shares)
         H[np.diag_indices_from(H)] += _ridges(problem, np.diag(H))
         factor = cholesky(H)[0]
@@ -120,7 +120,7 @@ class DiagonalMetric(LeverageMetric):
 
     @classmethod
     def _of(cls, problem: Problem, seed: int) -> DiagonalMetric:
-        design, shares = problem.design, problem.shares
+        design, shares = rows_of(problem.design), problem.shares
         diagonal = design.columns_sq(shares)
         ridges = _ridges(problem, diagonal)
         rng = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def _ridges(problem: Problem, diagonal: Array) -> Array:
 
 
 def _conjugate_gradients(
-    design: Design, shares: Array, ridges: Array, diagonal: Array, right: Array
+    design: RowDesign, shares: Array, ridges: Array, diagonal: Array, right: Array
 ) -> Array:
     """H⁻¹ times columns, roughly, preconditioned by the diagonal."""
     solved, residual = np.zeros_like(right), right.copy()
@@ -208,8 +208,8 @@ class Examined:
     seed: int
 
     @property
-    def design(self) -> Design:
-        return self.problems[0].design
+    def design(self) -> RowDesign:
+        return rows_of(self.problems[0].design)
 
     @property
     def weights(self) -> Array:
@@ -248,7 +248,7 @@ class Examined:
     @cached_property
     def class_codes(self) -> NDArray[np.intp]:
         """Which class a sample is of; zeros without classes, any number without weight."""
-        if self.classes is None:
+        if self.classes is None or self.labels is None:
             return np.zeros(len(self.weights), dtype=np.intp)
         counted = self.counted
         codes = np.zeros(len(self.weights), dtype=np.intp)

@@ -29,7 +29,7 @@ Mask = NDArray[np.bool_]
 _N_QUANTILES = 10
 
 
-def count_to_keep(n_keep: Any, samples: Examined) -> int:
+def count_to_keep(n_keep: int | float, samples: Examined) -> int:
     """A number of rows from a number, or from a share of the rows of positive weight."""
     available = int(samples.counted.sum())
     if isinstance(n_keep, bool) or not isinstance(n_keep, Real):

@@ -53,7 +53,7 @@ class RowMetric:
             with np.errstate(all="ignore"):
                 ridge = _RIDGE * float(np.trace(moments)) / len(moments)
                 S = cholesky(moments, ridge)[0].T
-                return cls._checked(np.linalg.inv(S), S)
+                return cls._checked(np.asarray(np.linalg.inv(S), dtype=np.float64), S)
         except np.linalg.LinAlgError:
             return cls._checked(identity, identity)
 

@@ -47,7 +47,7 @@ class PieceTable:
         room = np.minimum(pred - lower, upper - pred)
         return room.argmax(axis=0), room.max(axis=0)
 
-    def terms(self, y: NDArray, which: NDArray[np.intp], weights: Array) -> Terms:
+    def terms(self, y: NDArray, which: NDArray[np.integer], weights: Array) -> Terms:
         """What rows contribute on the given pieces."""
         return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
 

@@ -82,7 +82,7 @@ def _step(follower: Follower, data: Data, at: Slope, value: float) -> float | No
 
 def _solved(H: Array, right: Array) -> Array:
     try:
-        return np.linalg.solve(H, right)
+        return np.asarray(np.linalg.solve(H, right), dtype=np.float64)
     except np.linalg.LinAlgError:
         return solve_positive(H, right)
 
@@ -178,7 +178,8 @@ class Tracking:
     def _remeasured(self) -> Tracking:
         """In the metric of the curvature of the problems: of the rows that matter most."""
         curvatures = [follower.curvature(self.data.total) for follower in self.followers]
-        measured = self.data.measured(sum(curvatures) / len(curvatures))
+        moments = sum(curvatures[1:], start=curvatures[0]) / len(curvatures)
+        measured = self.data.measured(moments)
         for follower in self.followers:
             follower.remeasure(self.data, measured)
         return replace(self, data=measured, n_read=0)
