@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
 from safesift.problem.problem import Problem
@@ -38,8 +39,12 @@ class TestSet(ABC):
     """
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
-    certified: bool
     complete: bool = True
+
+    @property
+    @abstractmethod
+    def certified(self) -> bool:
+        """Whether it is proved to contain every optimum."""
 
     @abstractmethod
     def bounds(self, design: Design) -> Bounds:
@@ -58,11 +63,18 @@ class TestSet(ABC):
         return np.zeros(n_features, dtype=bool)
 
 
+def rows_of(design: Design) -> RowDesign:
+    """The design, for what reads rows: whoever does refuses a kernel before."""
+    if not isinstance(design, RowDesign):
+        raise TypeError(f"{type(design).__name__} has no rows that can be read.")
+    return design
+
+
 def bounds_of_rows(test_set: TestSet, design: Design, rows: NDArray) -> Bounds:
     """The bounds of the rows of a mask; of all rows, if gathering them would cost more."""
     if np.count_nonzero(rows) > 0.8 * len(rows):
         return test_set.bounds(design).take(rows)
-    return test_set.bounds(design.only(rows))
+    return test_set.bounds(rows_of(design).only(rows))
 
 
 class Region(ABC):

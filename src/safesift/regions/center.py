@@ -141,4 +141,4 @@ class Center:
 
     @property
     def can_be_bounded(self) -> bool:
-        return math.isfinite(self.gradient_error) and np.isfinite(self.at.subgradient).all()
+        return math.isfinite(self.gradient_error) and bool(np.isfinite(self.at.subgradient).all())

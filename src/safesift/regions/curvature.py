@@ -105,13 +105,12 @@ class _Turns:
     def take(self) -> TestSet:
         if len(self._center.alphas) == 1:
             self._leave_out(2.0 * self._center.certificate.gap)
-        for turn in range(1, _MAX_TURNS + 1):
-            found, exact = self._find()
-            if found is None:
-                return self._unfinished()
-            if turn == _MAX_TURNS or not self._learn(found):
+        found, exact = self._find()
+        for _ in range(1, _MAX_TURNS):
+            if found is None or not self._learn(found):
                 break
-        return self._finish(found, exact)
+            found, exact = self._find()
+        return self._unfinished() if found is None else self._finish(found, exact)
 
     def _find(self) -> tuple[SelfConsistent | None, ExactModel | None]:
         """Self-consistent weights of the first model that has any, and the exact model if any."""

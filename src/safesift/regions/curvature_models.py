@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.problem.gram import WeightedGram
 from safesift.problem.problem import Problem
+from safesift.regions.base import rows_of
 from safesift.regions.nystrom import NystromCurvature, directions
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import Whitening, whiten
@@ -58,7 +59,7 @@ class ExactModel(CurvatureModel):
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self._gram = WeightedGram(problem.design)
+        self._gram = WeightedGram(rows_of(problem.design))
 
     def move(self, weights: Array) -> None:
         self._gram.move(self._problem.shares * weights)
@@ -108,8 +109,9 @@ class NystromModel(CurvatureModel):
     def move(self, weights: Array) -> None:
         weights = self._problem.shares * weights
         if self._curvature is None and weights.any():
-            basis = directions(self._problem.design, weights, self._rank)
-            self._curvature = NystromCurvature(self._problem.design, basis)
+            design = rows_of(self._problem.design)
+            basis = directions(design, weights, self._rank)
+            self._curvature = NystromCurvature(design, basis)
         if self._curvature is not None:
             self._curvature.move(weights)
         self._total = float(weights @ self._problem.design.row_norms**2)

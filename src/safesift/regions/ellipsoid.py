@@ -113,7 +113,9 @@ class HalfSpaceCut(Region):
         # with an intercept a ball is a product set: cut the ellipsoid around it
         if isinstance(self.region, StartRegion):
             return self.region.start(certificate, dense=False)
-        return self.region.build(certificate)
+        whole = self.region.build(certificate)
+        assert isinstance(whole, EllipsoidalSet), "what `is_ellipsoid` says"
+        return whole
 
 
 def _check_depth(depth: str) -> None:
@@ -125,7 +127,7 @@ def _check_depth(depth: str) -> None:
 _ALWAYS_DENSE = 64
 
 
-_STARTS = {
+_STARTS: dict[str, type[StartRegion]] = {
     "gap_ball": GapBall,
     "objective_ball": ObjectiveBall,
     "norm_ball": NormBall,

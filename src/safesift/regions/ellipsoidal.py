@@ -63,12 +63,17 @@ class EllipsoidalSet(TestSet):
 
     def bounds(self, design: Design) -> Bounds:
         with np.errstate(over="ignore", invalid="ignore"):
-            known = self.known is not None and self.known.design is design
-            pred = self.known.pred if known else design.matvec(self.center)
+            pred = self._predictions(design)
             widths = self.shape.half_widths(design)
             up, down = self._reach(design, widths)
             error = self.error(design, pred, widths, slice(None))
             return clean(Bounds(pred - (down + error), pred + (up + error)))
+
+    def _predictions(self, design: Design) -> Array:
+        """At the centre."""
+        if self.known is not None and self.known.design is design:
+            return self.known.pred
+        return design.matvec(self.center)
 
     def error(self, design: Design, pred: Array, widths: Array, rows: slice) -> Array:
         """Rounding of the predictions of some rows at the centre, and the slack of the set."""
@@ -85,7 +90,7 @@ class EllipsoidalSet(TestSet):
     def _reach(self, design: Design, widths: Array) -> tuple[Array, Array]:
         """max aᵢᵀ(x − z) and max −aᵢᵀ(x − z) over the set, slack aside."""
         depth = self.cut_depth()
-        if depth <= -1.0:
+        if self.cut is None or depth <= -1.0:
             return widths, widths
         image = self.shape.transpose_product(self.cut.normal)
         length = norm(image)

@@ -28,7 +28,7 @@ from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
 from safesift.regions.ball import GapBall
-from safesift.regions.base import Region, TestSet, bounds_of_rows
+from safesift.regions.base import Region, TestSet, bounds_of_rows, rows_of
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features
@@ -77,7 +77,7 @@ class GapEnergy(Region):
         if not problem.pieces:
             # no interval of predictions decides a row, however short it is
             return EnergySet(problem.design, bounds, zero, problem.certified, True)
-        if left <= min(_FEW + 2 * np.count_nonzero(coef), _MOST) and proved.weights.any():
+        if left <= min(_FEW + 2 * int(np.count_nonzero(coef)), _MOST) and proved.weights.any():
             if (~zero & ~gram.features).any():
                 gram.select(gram.features | ~zero)
             ellipsoid = _ellipsoid(certificate, gram, proved.weights, ~zero)
@@ -110,8 +110,8 @@ class EnergySet(TestSet):
     design: Design
     known: Bounds
     zero: Mask
-    certified: bool
-    complete: bool
+    certified: bool = True
+    complete: bool = True
 
     def bounds(self, design: Design) -> Bounds:
         return self.known if design is self.design else Bounds.unknown(design.n_samples)
@@ -165,7 +165,7 @@ def _sharpened(
     doubtful = in_doubt(problem, bounds)
     if not (doubtful.any() and len(ellipsoid.center)):
         return bounds
-    sharper = bounds_of_rows(ellipsoid, some_columns(design, left), doubtful)
+    sharper = bounds_of_rows(ellipsoid, some_columns(rows_of(design), left), doubtful)
     lower, upper = bounds.lower.copy(), bounds.upper.copy()
     lower[doubtful] = np.maximum(lower[doubtful], sharper.lower)
     upper[doubtful] = np.minimum(upper[doubtful], sharper.upper)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.design.base import Design
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import TestSet
+from safesift.regions.base import TestSet, rows_of
 from safesift.regions.center import Center
 
 Array = NDArray[np.float64]
@@ -77,7 +77,7 @@ class FeatureSubspace(TestSet):
             return self.inner.bounds(self.inner_design)
         # a design may have the intercept's column among its features
         more = np.ones(design.n_features - len(self.features), dtype=bool)
-        return self.inner.bounds(design.columns(np.append(self.features, more)))
+        return self.inner.bounds(rows_of(design).columns(np.append(self.features, more)))
 
     def zero_features(self, n_features: int) -> Mask:
         zero = ~self.features

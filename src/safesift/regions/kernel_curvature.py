@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from safesift.arithmetic.numerics import EPS, cholesky
-from safesift.design.kernel import GramColumns, KernelDesign
+from safesift.design.base import Design
+from safesift.design.kernel import KernelDesign
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.evaluation import Evaluation
@@ -70,11 +71,18 @@ class KernelSet(TestSet):
     name: str
     certified: bool = True
 
-    def bounds(self, design: KernelDesign) -> Bounds:
+    def bounds(self, design: Design) -> Bounds:
         return self.found
 
     def describe(self) -> str:
         return self.name
+
+
+def kernel_of(design: Design) -> KernelDesign:
+    """The design, for what works in a kernel's space: whoever does refuses rows before."""
+    if not isinstance(design, KernelDesign):
+        raise TypeError(f"{type(design).__name__} has no kernel.")
+    return design
 
 
 def curvature_set(
@@ -150,7 +158,7 @@ class _Metric:
         cls, certificate: Certificate, support: NDArray[np.intp], weights: Array
     ) -> _Metric | None:
         problem = certificate.problem
-        gram: GramColumns = problem.design.gram
+        gram = kernel_of(problem.design).gram
         m = len(support)
         roots = np.sqrt(problem.shares[support] * weights[support] / problem.alpha)
         B = gram.submatrix(support)
@@ -178,7 +186,7 @@ class _Metric:
         return self.certificate.problem
 
     def _gradient_length(self) -> float:
-        problem, design = self.problem, self.problem.design
+        problem, design = self.problem, kernel_of(self.problem.design)
         gamma, slope = problem.split(self.certificate.at.subgradient)
         element = design.element(gamma)
         norm_sq, norm_error = design.norm_sq(gamma)
@@ -208,7 +216,7 @@ class _Metric:
         return self.length * out * (1.0 + 16 * EPS)
 
     def _widths(self, rows: NDArray[np.intp]) -> Array:
-        gram: GramColumns = self.problem.design.gram
+        gram = kernel_of(self.problem.design).gram
         images = _solve(self.factor, self.roots[:, None] * gram.block(rows, self.support).T)
         diagonal = gram.roots[rows]
         lengths = np.sqrt(np.einsum("ij,ij->j", images, images)) * (1.0 - 8 * EPS)

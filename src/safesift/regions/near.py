@@ -62,11 +62,12 @@ class NearOptimum(Region):
             return _ball(certificate, _radius(steepness, center.slack, problem.strong_convexity))
         if self.gram is None:
             return Everything("the penalty has no curvature")
-        return self._confirmed(center, steepness)
+        return self._confirmed(center, self.gram, steepness)
 
-    def _confirmed(self, center: Center, steepness: float) -> TestSet:
+    @staticmethod
+    def _confirmed(center: Center, gram: WeightedGram, steepness: float) -> TestSet:
         """Curvature is taken away from the samples that may lose it, until none may."""
-        problem, gram, columns = center.problem, self.gram, _columns(center)
+        problem, columns = center.problem, _columns(center)
         weights, kept = center.curvature(), np.ones(center.problem.design.n_samples, dtype=bool)
         for _ in range(_MAX_ROUNDS):
             gram.move(problem.shares * weights)
@@ -91,22 +92,32 @@ def _ball(certificate: Certificate, radius: float) -> TestSet:
     problem, at = certificate.problem, certificate.at
     if not math.isfinite(radius):
         return Everything("no curvature can be proved")
+    known = KnownPredictions(problem.design, at.pred)
     ball = EllipsoidalSet(
         at.point,
         Shape.ball(len(at.point), radius, dense=False),
         name=f"ball near the optimum (radius {radius:.3g})",
         certified=problem.certified,
-        known=KnownPredictions(problem.design, at.pred),
+        known=known,
     )
-    return NearBall(ball, radius)
+    return NearBall(ball, radius, known)
 
 
 @dataclass(frozen=True, eq=False)
 class NearBall(TestSet):
-    """A ball whose bounds are made a block of rows at a time."""
+    """A ball whose bounds are made a block of rows at a time.
+
+    Attributes
+    ----------
+    ball : EllipsoidalSet
+    radius : float
+    known : KnownPredictions
+        At the centre of the ball.
+    """
 
     ball: EllipsoidalSet
     radius: float
+    known: KnownPredictions
 
     @property
     def certified(self) -> bool:
@@ -116,8 +127,7 @@ class NearBall(TestSet):
         return self.ball.bounds(design)
 
     def row_bounds(self, design: Design) -> RowBounds:
-        known = self.ball.known
-        return _BallBounds(self, known.pred) if known.design is design else self.bounds(design)
+        return _BallBounds(self) if self.known.design is design else self.bounds(design)
 
     def describe(self) -> str:
         return self.ball.describe()
@@ -128,11 +138,10 @@ class _BallBounds:
     """|a_iᵀx − prediction| ≤ radius·‖a_i‖ and what rounding adds."""
 
     near: NearBall
-    pred: Array
 
     def take(self, rows: slice) -> Bounds:
-        ball, pred = self.near.ball, self.pred[rows]
-        design = ball.known.design
+        ball, (design, predictions) = self.near.ball, self.near.known
+        pred = predictions[rows]
         widths = self.near.radius * design.row_norms[rows]
         reach = widths + ball.error(design, pred, widths, rows)
         return clean(Bounds(pred - reach, pred + reach))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from safesift.arithmetic.numerics import EPS, norm
-from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 from safesift.regions.shape import Shape
 
 Array = NDArray[np.float64]
@@ -33,7 +33,7 @@ _SHIFT = 1e-10
 _SHARE = 1e-6
 
 
-def directions(design: Design, weights: Array, rank: int, seed: int = 0) -> Array:
+def directions(design: RowDesign, weights: Array, rank: int, seed: int = 0) -> Array:
     """`rank` orthonormal directions in which many carrying rows point: from a sample of them.
 
     All of the space that the carrying rows span, where those are few (the Gram form of Woodbury).
@@ -61,7 +61,7 @@ class NystromCurvature:
     coordinate independent of the others (a Schur complement).
     """
 
-    def __init__(self, design: Design, basis: Array) -> None:
+    def __init__(self, design: RowDesign, basis: Array) -> None:
         self._design, self._basis = design, basis
         self._weights = np.zeros(design.n_samples)
         k = basis.shape[1]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import bounds_of_rows
+from safesift.regions.base import bounds_of_rows, rows_of
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import CurvatureModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
@@ -85,7 +85,7 @@ def self_consistent(
     """Lower the weights from f'' until every one of them is confirmed; None if no ellipsoid is."""
     design, weights = center.problem.design, center.curvature()
     diagonal = center.diagonal(known.reach)
-    ridges = _RIDGES if center.problem.strong_convexity == 0 else (0.0,)
+    ridges: Ridges = _RIDGES if center.problem.strong_convexity == 0 else (0.0,)
     for n_rounds in range(1, max_rounds + 1):
         if n_rounds == max_rounds:  # nothing is confirmed: no sample carries curvature
             weights = np.zeros_like(weights)
@@ -163,7 +163,7 @@ def _best_ellipsoids(
 
 
 def _typical_width(center: Center, hull: Hull) -> float:
-    design = center.problem.design
+    design = rows_of(center.problem.design)
     rows = np.zeros(design.n_samples, dtype=bool)
     rows[:: max(design.n_samples // _PROBES, 1)] = True
     bounds = hull.bounds(design.only(rows))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm
 from safesift.design.base import Design
+from safesift.regions.base import rows_of
 
 Array = NDArray[np.float64]
 
@@ -113,7 +114,7 @@ class Shape:
 
     def _principal(self) -> tuple[Array, Array]:
         """Orthonormal directions L and s with E = scale²·(I − L diag(s) Lᵀ)."""
-        basis = np.eye(self.dimension) if self.is_dense else self.basis
+        basis = np.eye(self.dimension) if self.basis is None else self.basis
         eigenvalues, U = np.linalg.eigh(self.factor @ self.factor.T)
         return basis @ U, 1.0 - eigenvalues
 
@@ -129,7 +130,7 @@ class Shape:
 
         The rest, ‖g − V·coordinates‖, is rounding: a direction is added whenever there is one.
         """
-        if self.is_dense:
+        if self.basis is None:
             return self, g, 0.0
         coordinates = self.basis.T @ g
         rest = g - self.basis @ coordinates
@@ -148,7 +149,7 @@ class Shape:
 
     def expand(self, coordinates: Array) -> Array:
         """V @ coordinates."""
-        return coordinates if self.is_dense else self.basis @ coordinates
+        return coordinates if self.basis is None else self.basis @ coordinates
 
     def squeezed(self, direction: Array, along: float, across: float) -> Shape:
         """Multiply the radius by `along` in a unit direction of u-space, by `across` elsewhere."""
@@ -162,14 +163,14 @@ class Shape:
 
     def transpose_product(self, g: Array) -> Array:
         """Bᵀg."""
-        if self.is_dense:
+        if self.basis is None:
             return self.scale * (self.factor.T @ g)
         inside = self.basis.T @ g
         return self.scale * (g + self.basis @ (self.factor.T @ inside - inside))
 
     def product(self, u: Array) -> Array:
         """Bu."""
-        if self.is_dense:
+        if self.basis is None:
             return self.scale * (self.factor @ u)
         inside = self.basis.T @ u
         return self.scale * (u + self.basis @ (self.factor @ inside - inside))
@@ -189,13 +190,13 @@ class Shape:
         norms = design.row_norms
         if self.is_dense:
             B = self.scale * self.factor
-            squares = design.projected_sq(B, np.ones(B.shape[1]))
+            squares = rows_of(design).projected_sq(B, np.ones(B.shape[1]))
             error = (design.dot_error + self.dimension * EPS) * np.linalg.norm(B) * norms
             return np.sqrt(squares) + error
         if self.factor.shape[0] == 0:
             return self.scale * norms
         L, shrinkage = self._principal()
-        inside = design.projected_sq(L, shrinkage)
+        inside = rows_of(design).projected_sq(L, shrinkage)
         # the difference may cancel: its rounding error is relative to the norm of the row
         k = len(shrinkage)
         stretch = 1.0 + _largest(shrinkage)

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
-from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import bounds_of_rows
+from safesift.regions.base import bounds_of_rows, rows_of
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
@@ -151,7 +151,8 @@ class _Spectrum(NamedTuple):
 
     def map(self, function: Callable[[Array], Array]) -> _Spectrum:
         """The function of the matrix."""
-        return _Spectrum(self.vectors, function(self.values), float(function(self.rest)))
+        rest = float(function(np.asarray(self.rest)))
+        return _Spectrum(self.vectors, function(self.values), rest)
 
     def product(self, u: Array) -> Array:
         """The matrix times u."""
@@ -163,7 +164,7 @@ def _extra_curvature(
     center: Center, T: Array, extra: Array, extra_diagonal: Array
 ) -> _Spectrum | None:
     """An upper bound on TᵀΔT for Δ = Σ extra_i a_i a_iᵀ + diag; None if it overflows."""
-    design = center.problem.design
+    design = rows_of(center.problem.design)
     diagonal = np.zeros(len(T))
     diagonal[: len(extra_diagonal)] = np.maximum(extra_diagonal, 0.0)
     rows = extra > 0
@@ -180,7 +181,7 @@ def _extra_curvature(
     return _Spectrum(vectors, np.maximum(values, 0.0) + error, error)
 
 
-def _few_rows(design: Design, T: Array, extra: Array) -> tuple[Array, Array]:
+def _few_rows(design: RowDesign, T: Array, extra: Array) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of TᵀΔT from the rows themselves."""
     rows = extra > 0
     projected = design.only(rows).matvec(T) * np.sqrt(extra[rows])[:, None]

@@ -93,8 +93,8 @@ class Solver(ABC):
 
     name: ClassVar[str]
     looks: ClassVar[bool] = True
-    thorough: ClassVar[bool] = False
-    threaded: ClassVar[bool] = False
+    thorough: bool = False
+    threaded: bool = False
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         self.settings, self._start = settings, start
@@ -124,7 +124,7 @@ class Solver(ABC):
     def arrive(self, level: Level, promised: float = 0.0) -> Steps:
         """Begin where the last level ended, at the start that was given, or at a constant model."""
         problem, past = level.problem, level.past
-        if level.at is not None:
+        if level.begun:
             return  # another solver came as far as that
         if past is None:
             start = self._start

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,10 +125,14 @@ class Level:
     target : float
         The gap to reach.
     max_iter : int
-    at : Evaluation or None
-        The best point so far.
-    certificate : Certificate or None
-        What is proved at that point; None where its gap was not measured.
+    begun : bool
+        Whether there is a point yet.
+    at : Evaluation
+        The best point so far, as soon as the level has begun.
+    measured : bool
+        Whether the gap at that point was measured.
+    certificate : Certificate
+        What is proved at that point, where its gap was measured.
     decisions : Decisions
         What is proved of the rows, by all looks at this level.
     n_iter : int
@@ -139,26 +143,53 @@ class Level:
         self.problem, self.past = problem, past
         self.screening, self.max_iter = settings.screening, settings.max_iter
         self.target = settings.tol * problem.reference
-        self.at: Evaluation | None = None
         self._first: Evaluation | None = None
-        self.certificate: Certificate | None = None
+        self._at: Evaluation | None = None
+        self._certificate: Certificate | None = None
         self.decisions = Decisions.nothing(problem)
         self._steps = 0.0
 
     def move(self, at: Evaluation) -> None:
         """Go to another point, of which nothing is proved yet."""
         self._first = at if self._first is None else self._first
-        self.at, self.certificate = at, None
+        self._at, self._certificate = at, None
+
+    def prove(self, dual: DualPoint) -> None:
+        """Measure the gap between the best point and a dual point, if that is better."""
+        if self._certificate is None:
+            self._certificate = self.problem.certified_by(self.at, dual)
+        else:
+            self._certificate = self._certificate.improved(dual)
 
     def over(self) -> Past:
         """What the next level may want to know."""
-        movement = np.abs(self.at.pred - self._first.pred)
-        return Past(self.at, movement, self.past is not None)
+        first = self.at if self._first is None else self._first
+        return Past(self.at, np.abs(self.at.pred - first.pred), self.past is not None)
+
+    @property
+    def begun(self) -> bool:
+        return self._at is not None
+
+    @property
+    def at(self) -> Evaluation:
+        if self._at is None:
+            raise RuntimeError("no point was proposed yet at this level.")
+        return self._at
+
+    @property
+    def measured(self) -> bool:
+        return self._certificate is not None
+
+    @property
+    def certificate(self) -> Certificate:
+        if self._certificate is None:
+            raise RuntimeError("the gap was not measured yet at the best point of this level.")
+        return self._certificate
 
     @property
     def gap(self) -> float:
         """Infinite where it was not measured."""
-        return math.inf if self.certificate is None else self.certificate.gap
+        return math.inf if self._certificate is None else self._certificate.gap
 
     @property
     def converged(self) -> bool:
@@ -200,7 +231,8 @@ class Run:
 
     def __init__(self, solver: Solver, level: Level, decides: bool, tally: Tally) -> None:
         self._solver, self.level, self._decides, self._tally = solver, level, decides, tally
-        self._steps, self._answer = solver.steps(level), None
+        self._steps = solver.steps(level)
+        self._answer: Any = None
         self._dual: DualPoint | None = None
         self._measured_at = 0.0
         self._n_features = level.problem.design.n_features
@@ -213,7 +245,7 @@ class Run:
         advanced = yield from self._advance()
         while advanced and not self._ended:
             advanced = yield from self._advance()
-        if level.certificate is None:
+        if not level.measured:
             yield from self._measure(Proposal(at=level.at), level.at)
         complete = self._conclude()
         if advanced and level.converged and not complete and (yield from self._advance()):
@@ -251,13 +283,9 @@ class Run:
 
     def _consider(self, proposal: Proposal) -> Computation[bool]:
         """Go there unless it is worse, and measure the gap; whether it was any better."""
-        level, before, gap = self.level, self.level.at, self.level.gap
-        reached = proposal.at
-        if reached is None:
-            reached = yield Evaluate(level.problem, proposal.point)
-        if proposal.searches and not reached.value <= before.value:
-            point = _best_between(level.problem, before, reached)
-            reached = yield Evaluate(level.problem, point)
+        level, gap = self.level, self.level.gap
+        before = level.at if level.begun else None
+        reached = yield from self._reached(proposal, before)
         level.count(proposal.steps)
         # from where nothing is known of the objective, everything leads down
         unknown = before is None or math.isnan(before.value)
@@ -269,6 +297,16 @@ class Run:
             yield from self._measure(proposal, reached)
         # at the end of the arithmetic the value stands still; the gap may still fall
         return fell or level.gap < _SMALLER * gap
+
+    def _reached(self, proposal: Proposal, before: Evaluation | None) -> Computation[Evaluation]:
+        """What was proposed, or the best point on the way there."""
+        problem, reached = self.level.problem, proposal.at
+        if reached is None:
+            assert proposal.point is not None, "a proposal is a point or an evaluation"
+            reached = yield Evaluate(problem, proposal.point)
+        if proposal.searches and before is not None and not reached.value <= before.value:
+            reached = yield Evaluate(problem, _best_between(problem, before, reached))
+        return reached
 
     def _worth_measuring(self, proposal: Proposal, fell: bool) -> bool:
         level = self.level
@@ -288,10 +326,7 @@ class Run:
             found = yield from dual.feasible(proposal.ray)
         if self._dual is None or found.value > self._dual.value:
             self._dual = found
-        if level.certificate is None:
-            level.certificate = level.problem.certified_by(level.at, self._dual)
-        else:
-            level.certificate = level.certificate.improved(self._dual)
+        level.prove(self._dual)
         self._measured_at = level.n_iter
         if self._solver.looks:
             self._decide(self._solver.region(level))

@@ -22,6 +22,7 @@ from safesift.penalties import L2
 from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
+from safesift.regions.base import rows_of
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.driver import Level
@@ -77,7 +78,8 @@ class DualDescent(Solver):
     def region(self, level: Level) -> Region | None:
         if level.screening.region is not None:
             return level.screening.region
-        ended = level.converged or level.exhausted or self._loop.stuck
+        stuck = self._loop is not None and self._loop.stuck
+        ended = level.converged or level.exhausted or stuck
         # on the way, bounds on an intercept cost more passes than they save
         return Balls() if ended or not level.problem.fit_intercept else None
 
@@ -134,9 +136,9 @@ class Relay(Solver):
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
-        self._current: Solver = DualDescent(problem, settings, start)
+        self._hand_to(DualDescent(problem, settings, start))
         # where the steps are few, half of them are Newton's
-        epochs = passes_of_a_gram(problem.design, _FACTORS)
+        epochs = passes_of_a_gram(rows_of(problem.design), _FACTORS)
         self._affordable = max(min(settings.max_iter // 2, epochs), 1)
 
     @classmethod
@@ -150,13 +152,9 @@ class Relay(Solver):
         # a hair less than epochs alone: it can do better
         return 0.99 * DualDescent.cost(problem, n_levels)
 
-    @property
-    def thorough(self) -> bool:
-        return self._current.thorough
-
-    @property
-    def threaded(self) -> bool:
-        return self._current.threaded
+    def _hand_to(self, solver: Solver) -> None:
+        self._current = solver
+        self.thorough, self.threaded = solver.thorough, solver.threaded
 
     def region(self, level: Level) -> Region | None:
         return self._current.region(level)
@@ -169,5 +167,5 @@ class Relay(Solver):
             yield from self._current.steps(level, self._affordable)
             if level.converged or level.exhausted:
                 return
-            self._current = Newton(level.problem, self.settings)
+            self._hand_to(Newton(level.problem, self.settings))
         yield from self._current.steps(level)

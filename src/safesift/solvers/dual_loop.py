@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
 from safesift.arithmetic.numerics import norm, solve_positive, total
-from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 from safesift.design.sparse import SparseDesign
 from safesift.losses.dual_form import DualForm
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Ray
 from safesift.problem.problem import Problem
+from safesift.regions.base import rows_of
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY, mean_row_length
 from safesift.solvers.line_search import backtrack
 
@@ -49,7 +50,7 @@ class Part:
 
     Attributes
     ----------
-    design : Design
+    design : RowDesign
         The rows that belong to them.
     form : DualForm
     shares, nu : arrays of shape (n_rows,)
@@ -58,7 +59,7 @@ class Part:
     alpha : float
     """
 
-    design: Design
+    design: RowDesign
     form: DualForm
     shares: Array
     nu: Array
@@ -94,6 +95,10 @@ def proximal_points(part: Part, point: Array, width: float, target: float) -> tu
 
 class _Envelope:
     """½·alpha·‖x‖² + restᵀ(x, c) + Σ shares_i·(envelope of f_i around ν_i)."""
+
+    # at the point that was reached
+    pred: Array
+    slopes: Array
 
     def __init__(self, part: Part, width: float) -> None:
         self._part, self._width = part, width
@@ -163,16 +168,23 @@ class Loop:
         Of all rows, by the last epoch.
     """
 
+    # what changes with alpha: `move_to` comes before any epoch
+    _left: NDArray[np.intp]
+    _active: NDArray[np.intp]
+    _n_active: int
+    _worst: float
+
     def __init__(self, problem: Problem, seed: int) -> None:
         from safesift.arithmetic.compiled import dual
 
         self._compiled = dual
-        self._form = problem.loss.dual_form(problem.y)
-        self._matrix = _arrays(problem.design)
-        self._row_length = mean_row_length(problem.design)
+        form, design = problem.loss.dual_form(problem.y), rows_of(problem.design)
+        assert form is not None, "others are refused"
+        self._form, self._matrix = form, _arrays(design)
+        self._row_length = mean_row_length(design)
         self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))
         self._entries_visited, self._patience = 0.0, 1.0
-        self._norms_sq = norms_sq = problem.design.feature_norms_sq
+        self._norms_sq = norms_sq = design.feature_norms_sq
         # the next random numbers; 0 is a fixed point of the sequence
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         # an intercept is as heavy as the other features together
@@ -303,7 +315,7 @@ class Loop:
         others = problem.shares * self.nu
         others[rows] = 0.0
         return Part(
-            design=problem.design.take(rows),
+            design=rows_of(problem.design).take(rows),
             form=self._form.take(rows),
             shares=problem.shares[rows],
             nu=self.nu[rows],
@@ -334,7 +346,7 @@ class Loop:
         self._unshrink()
 
 
-def _arrays(design: Design) -> tuple[Any, ...]:
+def _arrays(design: RowDesign) -> tuple[Any, ...]:
     """What the compiled loops know a matrix by."""
     if isinstance(design, SparseDesign):
         matrix = design.matrix

@@ -57,11 +57,11 @@ class Block:
         mass = float(np.abs(beta[side]).sum())
         if mass > 0 and excess != 0:
             beta[side] *= max(1.0 - abs(excess) / mass, 0.0)
-        return self._beyond(beta) if abs(excess) > mass else beta
+        return self._beyond(beta, self.wanted) if abs(excess) > mass else beta
 
-    def _beyond(self, beta: Array) -> Array:
+    def _beyond(self, beta: Array, wanted: float) -> Array:
         """Coordinates moved towards their ends, away from 0, as far as the wanted sum needs it."""
-        excess = float(beta.sum()) - self.wanted
+        excess = float(beta.sum()) - wanted
         rooms = (self.lower if excess > 0 else self.upper) - beta
         endless = np.isinf(rooms)
         if endless.any():
@@ -92,7 +92,7 @@ class Inner(NamedTuple):
     violation: float = 0.0
 
 
-def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
+def solve_by_pairs(block: Block, form: DualForm, beta: Array, tol: float) -> Inner:
     """Solve a block to a violation of the optimality conditions, in units of the predictions.
 
     Steps on pairs find out which coordinates are at an end; a step on a face then moves all others
@@ -101,12 +101,12 @@ def solve_by_pairs(block: Block, beta: Array, tol: float) -> Inner:
     Parameters
     ----------
     block : Block
-        Of a loss with a dual form.
+    form : DualForm
+        Of its loss.
     beta : array
         A start; feasible.
     tol : float
     """
-    form = block.loss.dual_form(block.y)
     inner = Inner(beta, 0.0, np.inf)
     for k in range(_ALTERNATIONS):
         inner = improve_by_pairs(block, form, inner.beta, tol, _SWEEPS if k else _FIRST_SWEEPS)

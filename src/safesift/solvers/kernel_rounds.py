@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design.kernel import Element, KernelDesign
+from safesift.design.kernel import Element
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Ray
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.regions.kernel_curvature import kernel_of
 from safesift.solvers.driver import Level
 from safesift.solvers.kernel_block import (
     Block,
@@ -61,7 +62,7 @@ class Rounds:
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem, self.seed = problem, seed
-        self.design: KernelDesign = problem.design
+        self.design = kernel_of(problem.design)
         self.steps = problem.shares / problem.alpha
         least, most = problem.loss.dual_interval(problem.y)
         with np.errstate(invalid="ignore"):
@@ -138,12 +139,12 @@ class Rounds:
 
     def inner(self, block: Block, start: Inner, violation: float, gap: float) -> Inner:
         """Solve a block to a violation, or to a gap, that is a share of what the whole has."""
-        if self.kinked:
+        form = block.loss.dual_form(block.y)
+        if form is not None and self.kinked:
             least = _EXACT * self.problem.unit
-            return solve_by_pairs(block, block.feasible(start.beta), max(violation, least))
-        if self.form is not None and violation > 0:
+            return solve_by_pairs(block, form, block.feasible(start.beta), max(violation, least))
+        if form is not None and violation > 0:
             # which samples carry the model is found out by cheap steps
-            form = block.loss.dual_form(block.y)
             start = improve_by_pairs(block, form, block.feasible(start.beta), violation)
         if start.violation > violation:
             return solve_by_newton(block, start.beta, start.intercept, gap)

@@ -19,7 +19,7 @@ from safesift.losses.base import Loss
 from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
-from safesift.regions.kernel_curvature import KernelCurvature
+from safesift.regions.kernel_curvature import KernelCurvature, kernel_of
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.driver import Level
 from safesift.solvers.kernel_rounds import SMALL, Rounds, State
@@ -51,7 +51,7 @@ class WorkingSets(Solver):
         self._state: State | None = None
         if start is not None:
             coef, intercept = problem.split(start)
-            self._state = State(problem.design.element(coef), intercept)
+            self._state = State(kernel_of(problem.design).element(coef), intercept)
         self._extra = 0
 
     @classmethod
@@ -65,12 +65,11 @@ class WorkingSets(Solver):
         return 1.0
 
     def steps(self, level: Level) -> Steps:
-        problem, design = level.problem, level.problem.design
+        problem, design = level.problem, kernel_of(level.problem.design)
         rounds = Rounds(problem, self.settings.seed)
-        self._state, self._extra = rounds.start(self._state), 0
-        best, stalled, steps = -math.inf, 0, 0.0
+        state = self._state = rounds.start(self._state)
+        self._extra, best, stalled, steps = 0, -math.inf, 0, 0.0
         while True:
-            state = self._state
             design.remember(state.element)
             at = yield Evaluate(problem, state.point(problem))
             yield Proposal(at=at, ray=rounds.ray(state), steps=steps)
@@ -78,8 +77,9 @@ class WorkingSets(Solver):
             # every round raises the dual value; the primal one may rise for a while
             value = level.certificate.dual.value
             stalled, best = (0 if value > best else stalled + 1), max(best, value)
-            self._state, steps = rounds.improved(state, at, level, stalled), 1.0
-            if self._state is state or stalled > _PATIENCE:
+            before, steps = state, 1.0
+            state = self._state = rounds.improved(before, at, level, stalled)
+            if state is before or stalled > _PATIENCE:
                 return
 
     def goes_on(self, level: Level) -> bool:
@@ -87,8 +87,10 @@ class WorkingSets(Solver):
         return self._extra < _EXTRA and self._loose(level)
 
     def _loose(self, level: Level) -> bool:
+        if self._state is None or not _screens(level.screening):
+            return False
         n_carrying = np.count_nonzero(self._state.element.beta)
-        return _screens(level.screening) and (~level.decisions.dropped).sum() > _LOOSE * n_carrying
+        return bool((~level.decisions.dropped).sum() > _LOOSE * n_carrying)
 
     def region(self, level: Level) -> Region | None:
         if not _screens(level.screening):
@@ -103,7 +105,8 @@ class WorkingSets(Solver):
         if asked is None:
             return level.converged and n_curved <= SMALL
         by_curvature = isinstance(asked, KernelCurvature)
-        return by_curvature and level.n_iter > 0 and n_curved <= problem.design.gram.largest_block
+        largest = kernel_of(problem.design).gram.largest_block
+        return by_curvature and level.n_iter > 0 and n_curved <= largest
 
 
 def _screens(screening: Screening) -> bool:

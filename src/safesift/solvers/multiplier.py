@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
 from safesift.arithmetic.tally import Tally
-from safesift.penalties import L1, L2, L1Ball
+from safesift.penalties import L1, L2, L1Ball, L2Ball
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
 from safesift.regions import Region
@@ -76,7 +76,7 @@ class Multiplier(Solver):
     def steps(self, level: Level) -> Steps:
         problem = level.problem
         yield from self.arrive(level)
-        search = _Search(problem.penalty.radius)
+        search = _Search(_radius(problem))
         search.multiplier = self._first(level)
         while search.goes_on:
             found = yield from self._solved(self._penalised(problem, search.multiplier))
@@ -97,7 +97,7 @@ class Multiplier(Solver):
         if isinstance(self._penalty, L1):
             # at most what lets nothing in
             return float(np.abs(gradient).max(initial=0.0)) * 0.5 or 1.0
-        return float(np.linalg.norm(gradient)) / level.problem.penalty.radius or 1.0
+        return float(np.linalg.norm(gradient)) / _radius(level.problem) or 1.0
 
 
 class _Trial(NamedTuple):
@@ -137,6 +137,13 @@ class _Search:
             return math.nan
         slope = (here.multiplier - last.multiplier) / (1.0 / here.size - 1.0 / last.size)
         return here.multiplier + slope * (1.0 / self._radius - 1.0 / here.size)
+
+
+def _radius(problem: Problem) -> float:
+    """Of the ball to which the coefficients are constrained."""
+    penalty = problem.penalty
+    assert isinstance(penalty, L1Ball | L2Ball), "what `is_constraint` says"
+    return penalty.radius
 
 
 def _norm(problem: Problem, coef: Array) -> float:

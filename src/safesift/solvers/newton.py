@@ -23,6 +23,7 @@ from safesift.problem.gram import WeightedGram
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
+from safesift.regions.base import rows_of
 from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import too_wide
@@ -61,7 +62,7 @@ class Newton(Solver):
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
-        self._gram = WeightedGram(problem.design)
+        self._gram = WeightedGram(rows_of(problem.design))
         self._smooth = math.isfinite(problem.loss.smoothness)
 
     @classmethod
@@ -97,7 +98,7 @@ class Newton(Solver):
         # how far a cold start was from the solution says nothing about this level
         past = level.past
         movement = past.movement if past is not None and past.warm else None
-        if level.at is None and past is None and self._start is None:
+        if not level.begun and past is None and self._start is None:
             self._start = rough_start(problem, self.settings)
         yield from self.arrive(level, promised=math.inf)
         steps, stuck = NewtonSteps(_curvature_scales(problem)), False
@@ -126,7 +127,7 @@ class Newton(Solver):
         """The rows that may change their piece; None for all."""
         screening, problem = level.screening, level.problem
         if screening.region is not None:
-            if level.certificate is None:
+            if not level.measured:
                 return None
             return np.flatnonzero(screening.undecided(level.certificate))
         if not screening.guesses or movement is None or not problem.pieces:
@@ -173,7 +174,7 @@ def _descend(
     rounded: Problem, point: Array, steps: NewtonSteps, promise: float, most: int
 ) -> Computation[Evaluation]:
     """Steps on a rounded problem until the model promises no more than that."""
-    at, gram = (yield Evaluate(rounded, point)), WeightedGram(rounded.design)
+    at, gram = (yield Evaluate(rounded, point)), WeightedGram(rows_of(rounded.design))
     while steps.n_iter < most and steps.promised > promise:
         found = yield from step_on_all(rounded, at, steps, gram)
         if found is None:

@@ -17,11 +17,12 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 from safesift.penalties import L2
 from safesift.problem.passes import Computation, CurvatureProduct
 from safesift.problem.problem import Problem
 from safesift.regions import Region
+from safesift.regions.base import rows_of
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.conjugate_gradients import conjugate_gradients
@@ -55,8 +56,9 @@ class NewtonCG(Solver):
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
         self._used = np.zeros(problem.design.n_samples, dtype=bool)
-        self._rows: Design = problem.design.hold(self._used)
-        self._preconditioner = Preconditioner(passes_of_a_gram(problem.design))
+        design = rows_of(problem.design)
+        self._rows = design.hold(self._used)
+        self._preconditioner = Preconditioner(passes_of_a_gram(design))
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -80,14 +82,14 @@ class NewtonCG(Solver):
         while gained:
             at = level.at
             weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-            self._use(problem.design, weights > 0)
+            self._use(rows_of(problem.design), weights > 0)
             system = NewtonSystem(problem, self._rows, weights[self._used])
             # what is left of the gradient costs about ‖residual‖²/(2κ) of the gap
             enough = 2.0 * _INNER * level.target * problem.strong_convexity
             step = yield from self._preconditioner.solve(system, at.subgradient, enough)
             gained = yield Proposal(point=at.point - step, searches=True)
 
-    def _use(self, design: Design, curved: Mask) -> None:
+    def _use(self, design: RowDesign, curved: Mask) -> None:
         """Rows on flat pieces are left out; the next step looks at all rows again."""
         missing = (curved & ~self._used).any()
         if not missing and self._used.sum() <= _TOO_MANY * curved.sum():
@@ -110,7 +112,7 @@ class NewtonSystem:
         How many were computed.
     """
 
-    def __init__(self, problem: Problem, rows: Design, weights: Array) -> None:
+    def __init__(self, problem: Problem, rows: RowDesign, weights: Array) -> None:
         self._rows, self._weights, self._Q = rows, weights, problem.Q
         self.ridge = np.full(rows.n_columns, problem.strong_convexity)
         self.ridge[rows.n_features :] = 0.0
@@ -154,7 +156,8 @@ class Preconditioner:
         """About H⁻¹ right: see `conjugate_gradients`."""
         if self._spent >= self._patience and len(system.ridge) <= LARGEST:
             self._gram, self._ridge, self._spent = system.gram(), None, 0
-        if self._gram is not None and not np.array_equal(self._ridge, system.ridge):
+        outlived = self._ridge is None or not np.array_equal(self._ridge, system.ridge)
+        if self._gram is not None and outlived:
             self._ridge, self._apply = system.ridge, _inverse(self._gram, system.ridge)
             if self._apply is None:
                 self._give_up()

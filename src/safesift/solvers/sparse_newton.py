@@ -20,6 +20,7 @@ from safesift.problem.gram import WorkingGram
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
 from safesift.regions import Region
+from safesift.regions.base import rows_of
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.column_model import Accuracy, ColumnModel
@@ -60,16 +61,15 @@ class SparseNewton(Solver):
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
-        self._gram = WorkingGram(problem.design)
+        self._gram = WorkingGram(rows_of(problem.design))
         self._moved = np.zeros(problem.design.n_samples)
         self._inside = np.zeros(problem.design.n_features, dtype=bool)
         self._columns: ColumnModel | None = None
         pulls = any(
             ((piece.quadratic == 0) & (piece.linear != 0)).any() for piece in problem.pieces
         )
-        self._may_go_by_columns = (
-            isinstance(problem.design, SparseDesign) and problem.folded is None and not pulls
-        )
+        design, by_columns = problem.design, problem.folded is None and not pulls
+        self._sparse = design if by_columns and isinstance(design, SparseDesign) else None
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -95,9 +95,9 @@ class SparseNewton(Solver):
         is_first, in_vain = True, False
         while True:
             self._inside = self._working_set(level, is_first)
-            by_columns = self._may_go_by_columns and int(self._inside.sum()) > _MANY
-            if by_columns and not in_vain:
-                point = self._step_by_columns(level)
+            by_columns = self._column_model()
+            if by_columns is not None and not in_vain:
+                point = self._step_by_columns(level, by_columns)
             else:
                 point = yield from self._step_by_gram(level, is_first)
             before = level.at
@@ -107,18 +107,24 @@ class SparseNewton(Solver):
             if gained:
                 continue
             # rows that change piece may send steps by columns to and fro: others know of them
-            if in_vain or not by_columns or self._inside.sum() > LARGEST:
+            if in_vain or by_columns is None or self._inside.sum() > LARGEST:
                 return
             in_vain = True
 
-    def _step_by_columns(self, level: Level) -> Array:
-        problem, at = level.problem, level.at
+    def _column_model(self) -> ColumnModel | None:
+        """For steps from column to column, where the working set is large; None for others."""
+        if self._sparse is None or int(self._inside.sum()) <= _MANY:
+            return None
         if self._columns is None:
-            self._columns = ColumnModel(problem.design)
+            self._columns = ColumnModel(self._sparse)
+        return self._columns
+
+    def _step_by_columns(self, level: Level, columns: ColumnModel) -> Array:
+        problem, at = level.problem, level.at
         # slopes that exceed alpha by a share cost about that share of the objective
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         enough = _SLOPES * threshold * level.target / max(at.value, level.target)
-        return self._columns.minimiser(problem, at, self._inside, Accuracy(enough, _rough(level)))
+        return columns.minimiser(problem, at, self._inside, Accuracy(enough, _rough(level)))
 
     def _step_by_gram(self, level: Level, is_first: bool) -> Computation[Array]:
         """The minimiser of the model in the working set, with some rows as they are.
