@@ -19,6 +19,7 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/screening_cost.py

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from safesift.design.base import Design
 from safesift.design.dense import DenseDesign
-from safesift.design.rows import readable
+from safesift.design.rows import rows_of
 from safesift.design.sparse import SparseDesign
 
 
@@ -87,7 +87,7 @@ def check_finite(design: Design, name: str = "X", first_row: int = 0) -> None:
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0:
         return
-    bad = doubtful[~np.isfinite(readable(design).largest_entries(doubtful))]
+    bad = doubtful[~np.isfinite(rows_of(design).largest_entries(doubtful))]
     if bad.size:
         raise ValueError(
             f"{name} contains NaN or infinity (first in row {first_row + bad[0]}): remove or "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.design.factory import as_design, check_finite
-from safesift.design.rows import RowDesign, readable
+from safesift.design.rows import RowDesign, rows_of
 from safesift.parameters import check_count
 
 _MEGABYTES = re.compile(r"(\d+(?:\.\d+)?) ?MB")
@@ -78,7 +78,7 @@ class Pool:
         """A block as an array or CSR matrix in its own type."""
         try:
             plain = self.plain(block) if hasattr(block, "columns") else block
-            rows = readable(as_design(plain)).data
+            rows = rows_of(as_design(plain)).data
         except ValueError as error:
             raise ValueError(f"{self.name}, from row {start} on: {error}") from None
         if rows.shape[1] != self.like.n_features:
@@ -89,7 +89,7 @@ class Pool:
         return rows
 
     def _checked(self, start: int, rows: Any) -> RowDesign:
-        design = readable(as_design(rows, self.like.intercept))
+        design = rows_of(as_design(rows, self.like.intercept))
         check_finite(design, self.name, start)
         return design
 

@@ -322,9 +322,10 @@ class RowDesign(Design):
             out[p] += u.sum(axis=0)
 
 
-def readable(design: Design) -> RowDesign:
-    """A design whose rows are known to be vectors of numbers: not a kernel's (`has_rows`)."""
-    assert isinstance(design, RowDesign)
+def rows_of(design: Design) -> RowDesign:
+    """The design, for what reads its rows; a kernel's functions are no rows."""
+    if not isinstance(design, RowDesign):
+        raise TypeError(f"{type(design).__name__} has no rows that can be read.")
     return design
 
 

@@ -21,7 +21,7 @@ from safesift.design import block_algebra as algebra
 from safesift.design.base import Array
 from safesift.design.dense import DenseDesign
 from safesift.design.factory import as_design
-from safesift.design.rows import RowDesign, RowSubset, readable
+from safesift.design.rows import RowDesign, RowSubset, rows_of
 from safesift.design.sparse import SparseDesign, rows_per_block
 
 Slots = NDArray[np.intp]
@@ -159,7 +159,7 @@ class SparseSlots(SlotDesign):
     # --- writing ----------------------------------------------------------------------------
 
     def written(self, slots: Slots, X: Any, held: Slots) -> SparseSlots:
-        new = readable(as_design(sparse.csr_array(X), self.intercept))
+        new = rows_of(as_design(sparse.csr_array(X), self.intercept))
         norms = self._with_norms(slots, new)
         return self._with_room(len(norms), new.data, held)._appended(slots, new.data, norms)
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, exact_sum, sum_over_blocks, total
 from safesift.design.base import Design
-from safesift.design.rows import readable
+from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.penalties import Penalty
@@ -314,7 +314,7 @@ class Problem:
         if folded is not None:
             Q = None if folded.Q is None else folded.Q[np.ix_(columns, columns)]
             folded = Quadratic(folded.q[columns], folded.r, Q)
-        design = readable(self.design).columns(features)
+        design = rows_of(self.design).columns(features)
         return replace(self, risk=self.risk.on(design), folded=folded)
 
     def restrict(self, rows: NDArray) -> Problem:
@@ -329,7 +329,7 @@ class Problem:
         folded = Quadratic(
             q=self.design.rmatvec(linear),
             r=total(self.shares, constant),
-            Q=readable(self.design).gram(quadratic) if quadratic.any() else None,
+            Q=rows_of(self.design).gram(quadratic) if quadratic.any() else None,
         )
         before = self.folded
         if before is not None:

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.numerics import total
 from safesift.design.base import Design
-from safesift.design.rows import readable
+from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.problem.evaluation import Quadratic
@@ -82,11 +82,11 @@ class WeightedRows:
     @cached_property
     def columns_sq(self) -> Array:
         """(1/W) Σ s_i a_ij² for every column: one pass."""
-        return readable(self.design).columns_sq(self.shares)
+        return rows_of(self.design).columns_sq(self.shares)
 
     def take(self, rows: NDArray) -> WeightedRows:
         """Some of them; W does not change."""
-        return WeightedRows(readable(self.design).take(rows), self.weights[rows], self.divisor)
+        return WeightedRows(rows_of(self.design).take(rows), self.weights[rows], self.divisor)
 
 
 class Constant(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
-from safesift.design.rows import RowDesign
+from safesift.design.rows import rows_of
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
 from safesift.problem.problem import Problem
@@ -61,13 +61,6 @@ class TestSet(ABC):
     def zero_features(self, n_features: int) -> NDArray[np.bool_]:
         """Features that are 0 everywhere in the set."""
         return np.zeros(n_features, dtype=bool)
-
-
-def rows_of(design: Design) -> RowDesign:
-    """The design, for what reads rows: whoever does refuses a kernel before."""
-    if not isinstance(design, RowDesign):
-        raise TypeError(f"{type(design).__name__} has no rows that can be read.")
-    return design
 
 
 def bounds_of_rows(test_set: TestSet, design: Design, rows: NDArray) -> Bounds:

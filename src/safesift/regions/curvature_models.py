@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
+from safesift.design.rows import rows_of
 from safesift.problem.gram import WeightedGram
 from safesift.problem.problem import Problem
-from safesift.regions.base import rows_of
 from safesift.regions.nystrom import NystromCurvature, directions
 from safesift.regions.shape import Shape
 from safesift.regions.whitening import Whitening, whiten

@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
 from safesift.design.dense import some_columns
+from safesift.design.rows import rows_of
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
 from safesift.regions.ball import GapBall
-from safesift.regions.base import Region, TestSet, bounds_of_rows, rows_of
+from safesift.regions.base import Region, TestSet, bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
 from safesift.design.base import Design
+from safesift.design.rows import rows_of
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import TestSet, rows_of
+from safesift.regions.base import TestSet
 from safesift.regions.center import Center
 
 Array = NDArray[np.float64]

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.base import Design
+from safesift.design.rows import rows_of
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import bounds_of_rows, rows_of
+from safesift.regions.base import bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import CurvatureModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull

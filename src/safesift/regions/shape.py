@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm
 from safesift.design.base import Design
-from safesift.regions.base import rows_of
+from safesift.design.rows import rows_of
 
 Array = NDArray[np.float64]
 

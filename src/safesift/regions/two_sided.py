@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.decisions import Bounds
-from safesift.regions.base import bounds_of_rows, rows_of
+from safesift.regions.base import bounds_of_rows
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull

@@ -287,10 +287,7 @@ class Run:
         before = level.at if level.begun else None
         reached = yield from self._reached(proposal, before)
         level.count(proposal.steps)
-        # from where nothing is known of the objective, everything leads down
-        unknown = before is None or math.isnan(before.value)
-        fell = unknown or reached.value < before.value - _rounding(before)
-        better = unknown or reached.value <= before.value + _rounding(before)
+        fell, better = _compared(reached, before)
         if better and reached is not before:
             level.move(reached)
         if self._worth_measuring(proposal, fell):
@@ -367,9 +364,13 @@ class Run:
         )
 
 
-def _rounding(at: Evaluation) -> float:
-    """Differences of values below that are rounding."""
-    return 8 * EPS * abs(at.value)
+def _compared(reached: Evaluation, before: Evaluation | None) -> tuple[bool, bool]:
+    """Whether the objective fell by more than rounding, and whether it did not rise by more."""
+    if before is None or math.isnan(before.value):
+        # from where nothing is known of the objective, everything leads down
+        return True, True
+    rounding = 8 * EPS * abs(before.value)
+    return reached.value < before.value - rounding, reached.value <= before.value + rounding
 
 
 def _best_between(problem: Problem, at: Evaluation, reached: Evaluation) -> Array:

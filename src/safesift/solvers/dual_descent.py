@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import DenseDesign, SparseDesign
+from safesift.design.rows import rows_of
 from safesift.penalties import L2
 from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
-from safesift.regions.base import rows_of
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import passes_of_a_gram
 from safesift.solvers.driver import Level

@@ -24,13 +24,12 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
 from safesift.arithmetic.numerics import norm, solve_positive, total
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, rows_of
 from safesift.design.sparse import SparseDesign
 from safesift.losses.dual_form import DualForm
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Ray
 from safesift.problem.problem import Problem
-from safesift.regions.base import rows_of
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY, mean_row_length
 from safesift.solvers.line_search import backtrack
 

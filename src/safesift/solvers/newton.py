@@ -17,13 +17,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.rows import rows_of
 from safesift.problem.duality import WIDTHS
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.gram import WeightedGram
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
-from safesift.regions.base import rows_of
 from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import too_wide

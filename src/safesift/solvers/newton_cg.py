@@ -17,12 +17,11 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, rows_of
 from safesift.penalties import L2
 from safesift.problem.passes import Computation, CurvatureProduct
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.regions.base import rows_of
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.conjugate_gradients import conjugate_gradients

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import SparseDesign
+from safesift.design.rows import rows_of
 from safesift.penalties import L1, ElasticNet
 from safesift.problem.gram import WorkingGram
 from safesift.problem.passes import Computation
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.regions.base import rows_of
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.column_model import Accuracy, ColumnModel

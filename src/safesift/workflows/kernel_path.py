@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
 from safesift.design.kernels import KernelChoice
+from safesift.design.rows import rows_of
 from safesift.grids import check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
@@ -18,7 +19,6 @@ from safesift.problem.inputs import make_problems, on_kernel
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from safesift.workflows.path import CertifiedPath, Facts, stacked, warn_of_misses
-from safesift.workflows.screening import rows_of
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from safesift.design import Design, as_design
 from safesift.design.pool import HeldRows, stacked
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.decisions import Decisions, decide
 from safesift.problem.duality import DualPoint
 from safesift.problem.gram import WeightedGram
@@ -25,7 +25,6 @@ from safesift.regions.near import NearBall, NearOptimum
 from safesift.regions.shape import Shape
 from safesift.solvers import Fit, Settings, choose, solve_path
 from safesift.solvers.costs import LARGEST
-from safesift.workflows.screening import rows_of
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.design import Design
 from safesift.design.factory import check_finite
-from safesift.design.rows import RowDesign
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.certificate import Certificate
@@ -182,13 +180,6 @@ class ScreeningResult(Screened):
     def summary(self) -> str:
         """What was kept and why, as a small table."""
         return provided("summary")(self)
-
-
-def rows_of(design: Design) -> RowDesign:
-    """The design, for what reads its rows; a kernel's functions are no rows."""
-    if not isinstance(design, RowDesign):
-        raise TypeError(f"{type(design).__name__} has no rows that can be read.")
-    return design
 
 
 def flat_excess(problem: Problem, bounds: Bounds) -> Array:

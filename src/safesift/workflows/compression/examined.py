@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 
 from safesift.arithmetic.numerics import EPS, cholesky
 from safesift.design.factory import check_finite
-from safesift.design.rows import RowDesign
+from safesift.design.rows import RowDesign, rows_of
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
@@ -30,7 +30,7 @@ from safesift.regions import REGIONS, Region
 from safesift.regions.base import TestSet
 from safesift.registry import resolve
 from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.screening import flat_excess, rows_of
+from safesift.workflows.screening import flat_excess
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -263,7 +263,7 @@ class Data:
         size = len(self.y)
         larger = size + missing + size // 4
         names = ("y", "sample_weight", "weights", "widths")
-        wider = {name: grown(getattr(self, name), larger) for name in names}
+        wider: dict[str, Any] = {name: grown(getattr(self, name), larger) for name in names}
         return replace(self, free=np.append(self.free, np.arange(size, larger)), **wider)
 
 
