@@ -245,12 +245,10 @@ class Run:
         advanced = yield from self._advance()
         while advanced and not self._ended:
             advanced = yield from self._advance()
-        if not level.measured:
-            yield from self._measure(Proposal(at=level.at), level.at)
-        complete = self._conclude()
+        complete = yield from self._conclude()
         if advanced and level.converged and not complete and (yield from self._advance()):
             # one step more, and the gap is small enough to decide by
-            self._conclude()
+            yield from self._conclude()
         self._steps.close()
         return Fit(
             certificate=level.certificate,
@@ -331,9 +329,11 @@ class Run:
 
     # --- decisions --------------------------------------------------------------------------
 
-    def _conclude(self) -> bool:
+    def _conclude(self) -> Computation[bool]:
         """What became of every row, at the end; False where a smaller gap would tell more."""
         level, solver, complete = self.level, self._solver, True
+        if not level.measured:
+            yield from self._measure(Proposal(at=level.at), level.at)
         if not solver.looks:
             complete = self._decide(solver.region(level))
         if solver.thorough and level.screening.worth_more(level.problem, level.decisions):
