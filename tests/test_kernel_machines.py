@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import safesift as ss
 from safesift.design.kernel import GramColumns
 from safesift.design.kernels import PairwiseKernel
+from safesift.problem.inputs import make_problems
+from tests.laws.kernel_laws import with_kernel
 
 
 @pytest.mark.slow
@@ -428,3 +431,21 @@ def test_says_when_it_did_not_converge(moons):
         ss.SafeKernelClassifier("hinge", alpha=1e-6, tol=1e-14, max_iter=1).fit(*moons)
     with pytest.warns(ConvergenceWarning, match="safe_kernel_path did not converge"):
         ss.safe_kernel_path(*moons, alphas=[1e-6], loss="hinge", tol=1e-15, max_iter=1)
+
+
+def test_rounding_is_that_of_how_predictions_came_about(moons):
+    """Also where many others were computed since, and the way there is forgotten."""
+    X, y = moons
+    problem = with_kernel(
+        make_problems(X, y, loss="hinge", penalty="l2", alpha=1e-2).problem, X, "rbf"
+    )
+    design, rng = problem.design, np.random.default_rng(0)
+    beta = rng.normal(size=len(y))
+    worn = replace(design.element(beta), work=20.0 * design.gram.size(beta))
+    design.remember(worn)
+    at = problem.evaluate(beta)
+    before = problem.rounding(at).value
+    for _ in range(10):
+        design.element(rng.normal(size=len(y)))
+    assert problem.rounding(at).value == before
+    assert at.size == worn.work

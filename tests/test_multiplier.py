@@ -53,3 +53,14 @@ def test_more_columns_than_a_gram_matrix_allows(ball):
     problem = make_problems(X, y, loss="squared_hinge", penalty=ball(2.0), alpha=1.0).problem
     ((found,),) = multiplier_path([[problem]], Settings(tol=1e-6))
     assert found.converged and found.relative_gap <= 1e-6
+
+
+def test_norms_that_differ_by_a_rounding_end_the_search():
+    """Their reciprocals may be equal."""
+    rng = np.random.default_rng(304)
+    X = rng.normal(size=(8, 1))
+    y = 3 * X[:, 0] + rng.normal(size=8)
+    ball = penalties.L2Ball(radius=2.313553220)
+    problem = make_problems(X, y, loss="squared", penalty=ball, alpha=1.0).problem
+    ((fit,),) = multiplier_path([[problem]], Settings(tol=1e-14, max_iter=50))
+    assert fit.gap < 1e-10

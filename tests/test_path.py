@@ -185,3 +185,13 @@ def test_picture():
     axes = ss.safe_path(X, y, alphas=ALPHAS).plot()
     assert axes.get_xlabel() == "alpha"
     assert len(axes.lines) == X.shape[1]
+
+
+@pytest.mark.parametrize("solver", ["newton", "dual_descent", "relay"])
+def test_a_guess_is_never_published_as_proved(solver):
+    """A radius that is a guess may say which rows to read, not what became of them."""
+    X, y = samples(200)
+    guess = ss.regions.GuessedBall(0.5)
+    found = ss.safe_path(X, y, alphas=[1e-3], screening=guess, solver=solver)
+    assert found.relative_gaps[0] <= 1e-6
+    assert found.n_kept[0] == found.n_undecided[0] == 200

@@ -56,6 +56,8 @@ class Evaluation:
     ----------
     point : array
         Coefficients, then the intercept if there is one.
+    size : float
+        What the rounding of the predictions is relative to: the norm of the point, or more.
     pred, nu : arrays of shape (n_samples,)
         Predictions, and the slopes of the loss at them.
     loss_gradient : array
@@ -66,15 +68,19 @@ class Evaluation:
         P(point) + subgradientᵀ(u − point) ≤ P(u) + slack for all u, rounding aside.
     value : float
         P(point).
+    penalty_error : float
+        |computed R − exact R| at the point.
     """
 
     point: Array
+    size: float
     pred: Array
     nu: Array
     loss_gradient: Array
     subgradient: Array
     subgradient_slack: float
     value: float
+    penalty_error: float
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,11 @@ class Rounding:
 def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
     """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
     design, loss, folded = problem.design, problem.loss, problem.folded
-    coef, _ = problem.split(at.point)
     with np.errstate(over="ignore", invalid="ignore"):
         sums = sum_over_blocks(design.n_samples, lambda rows: _errors_of(problem, at, rows))
         load, losses, change, drift = sums
-        size = design.size(at.point)
-        penalty = problem.penalty.value_error(coef)
+        size = at.size
+        penalty = at.penalty_error
         value = (
             (design.sum_error + 16 * EPS + loss.precision) * losses
             + change
@@ -131,11 +136,8 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
 def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
     """Bounds on the error of some predictions and of their distance to the targets."""
     pred, norms = at.pred[rows], problem.design.row_norms[rows]
-    size, sizes = (
-        problem.design.size(at.point),
-        target_size(problem.loss.take(rows), problem.y[rows]),
-    )
-    rounding = numerics.prediction_error(problem.design, size, norms, pred, sizes)
+    sizes = target_size(problem.loss.take(rows), problem.y[rows])
+    rounding = numerics.prediction_error(problem.design, at.size, norms, pred, sizes)
     return rounding + problem.loss.precision * (np.abs(pred) + sizes + 1.0)
 
 

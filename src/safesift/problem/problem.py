@@ -167,10 +167,16 @@ class Problem:
 
         with np.errstate(over="ignore", invalid="ignore"):
             (mean_loss,) = sum_over_blocks(self.design.n_samples, part)
-            return self._evaluation(at.point, at.pred, at.nu, at.loss_gradient, mean_loss)
+            return self._evaluation(at.point, at.size, at.pred, at.nu, at.loss_gradient, mean_loss)
 
     def _evaluation(
-        self, point: Array, pred: Array, nu: Array, loss_gradient: Array, mean_loss: float
+        self,
+        point: Array,
+        size: float,
+        pred: Array,
+        nu: Array,
+        loss_gradient: Array,
+        mean_loss: float,
     ) -> Evaluation:
         coef, _ = self.split(point)
         value = mean_loss + _scaled(self.alpha, self.penalty.value(coef))
@@ -182,12 +188,14 @@ class Problem:
         penalised = self.penalty.least_norm(coef, gradient[:p], self.alpha)
         return Evaluation(
             point=point,
+            size=size,
             pred=pred,
             nu=nu,
             loss_gradient=loss_gradient,
             subgradient=np.concatenate([penalised.vector, gradient[p:]]),
             subgradient_slack=penalised.slack,
             value=value,
+            penalty_error=self.penalty.value_error(coef),
         )
 
     def rounding(self, at: Evaluation) -> Rounding:
@@ -371,6 +379,8 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
         return out
 
     with np.errstate(over="ignore", invalid="ignore"):
+        # before the pass: a kernel's space may forget, in between, how predictions came about
+        sizes = [design.size(point) for _, point in queries]
         if len(queries) == 1:
             pred, gradient = design.pass_through(queries[0][1], dual)
         else:
@@ -380,7 +390,12 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
         gradients = gradient.reshape(design.n_columns, len(queries)).T
         return [
             problem._evaluation(
-                point, preds[k], nu[k], gradients[k].copy(), exact_sum(losses[k].values())
+                point,
+                sizes[k],
+                preds[k],
+                nu[k],
+                gradients[k].copy(),
+                exact_sum(losses[k].values()),
             )
             for k, (problem, point) in enumerate(queries)
         ]

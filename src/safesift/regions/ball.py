@@ -89,7 +89,9 @@ class BallRegion(StartRegion):
         label, certified = self._label(radius), self.certified and problem.certified
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
-            known = KnownPredictions(problem.design, at.pred) if center is at.point else None
+            known = None
+            if center is at.point:
+                known = KnownPredictions(problem.design, at.pred, at.size)
             return EllipsoidalSet(center, shape, name=label, certified=certified, known=known)
         low, high = intercept_interval(certificate, Ball(center, radius))
         p = len(center)
@@ -254,7 +256,7 @@ class GuessedBall(BallRegion):
                 f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
             )
         shape = Shape.ball(len(at.point), self.radius, dense)
-        known = KnownPredictions(certificate.problem.design, at.pred)
+        known = KnownPredictions(certificate.problem.design, at.pred, at.size)
         label = self._label(self.radius)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
 

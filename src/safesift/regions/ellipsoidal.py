@@ -27,10 +27,11 @@ class HalfSpace:
 
 
 class KnownPredictions(NamedTuple):
-    """Predictions of the rows of one design at the centre of a set."""
+    """Predictions of the rows of one design at the centre of a set, and what they round by."""
 
     design: Design
     pred: Array
+    size: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,11 @@ class EllipsoidalSet(TestSet):
 
     def error(self, design: Design, pred: Array, widths: Array, rows: slice) -> Array:
         """Rounding of the predictions of some rows at the centre, and the slack of the set."""
-        product = design.dot_error * design.size(self.center) + self.slack
+        if self.known is not None and self.known.design is design:
+            size = self.known.size
+        else:
+            size = design.size(self.center)
+        product = design.dot_error * size + self.slack
         underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
         return product * design.row_norms[rows] + 4 * EPS * (np.abs(pred) + widths) + underflow
 
@@ -178,12 +183,14 @@ class BallTimesInterval(TestSet):
         low, high = self.interval
         point = np.append(self.center, 0.5 * (low + high))
         with np.errstate(over="ignore", invalid="ignore"):
-            pred, norms = design.matvec(point), design.row_norms
+            # before the product, as in an evaluation
+            size, norms = design.size(point), design.row_norms
+            pred = design.matvec(point)
             last = self._last_column(design)
             # the row without its last entry, rounded upwards
             features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
             reach = self.radius * features + 0.5 * (high - low) * np.abs(last)
-            error = design.dot_error * design.size(point) * norms + 4 * EPS * (np.abs(pred) + reach)
+            error = design.dot_error * size * norms + 4 * EPS * (np.abs(pred) + reach)
             error += np.sqrt(design.n_columns) * ROOT_UNDERFLOW * (1.0 + self.radius)
             return clean(Bounds(pred - (reach + error), pred + (reach + error)))
 

@@ -160,7 +160,7 @@ def _sharpened(
     problem, at = certificate.problem, certificate.at
     design, shape = problem.design, ellipsoid.shape
     ball = Shape.ball(design.n_columns, shape.stretch, dense=False)
-    known = KnownPredictions(design, at.pred)
+    known = KnownPredictions(design, at.pred, at.size)
     around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
     bounds = bounds.intersect(around.bounds(design))
     doubtful = in_doubt(problem, bounds)

@@ -74,7 +74,10 @@ def _interval_of_slopes(certificate: Certificate, ball: Ball) -> tuple[float, fl
     Σ s_i f'(least h*(x_i) + c) > 0 already, c* ≤ c, and likewise from below.
     """
     problem, at = certificate.problem, certificate.at
-    intercept = problem.split(at.point)[1]
+    coef, intercept = problem.split(at.point)
+    if not np.array_equal(ball.center, coef):
+        # predictions are known at the point only
+        raise UnboundedInterceptError(_UNBOUNDED)
     reach = ball.radius * problem.design.row_norms + problem.prediction_error(at)
     down = _farthest_by_slopes(problem, at.pred + reach, -1.0)
     up = _farthest_by_slopes(problem, at.pred - reach, 1.0)

@@ -92,7 +92,7 @@ def _ball(certificate: Certificate, radius: float) -> TestSet:
     problem, at = certificate.problem, certificate.at
     if not math.isfinite(radius):
         return Everything("no curvature can be proved")
-    known = KnownPredictions(problem.design, at.pred)
+    known = KnownPredictions(problem.design, at.pred, at.size)
     ball = EllipsoidalSet(
         at.point,
         Shape.ball(len(at.point), radius, dense=False),
@@ -140,8 +140,8 @@ class _BallBounds:
     near: NearBall
 
     def take(self, rows: slice) -> Bounds:
-        ball, (design, predictions) = self.near.ball, self.near.known
-        pred = predictions[rows]
+        ball, known = self.near.ball, self.near.known
+        design, pred = known.design, known.pred[rows]
         widths = self.near.radius * design.row_norms[rows]
         reach = widths + ball.error(design, pred, widths, rows)
         return clean(Bounds(pred - reach, pred + reach))

@@ -133,7 +133,7 @@ class _Search:
         self.multiplier = guess if low < guess < high else math.sqrt(low * high)
 
     def _secant(self, here: _Trial, last: _Trial) -> float:
-        if min(here.size, last.size) <= 0 or here.size == last.size:
+        if min(here.size, last.size) <= 0 or 1.0 / here.size == 1.0 / last.size:
             return math.nan
         slope = (here.multiplier - last.multiplier) / (1.0 / here.size - 1.0 / last.size)
         return here.multiplier + slope * (1.0 / self._radius - 1.0 / here.size)
