@@ -77,7 +77,7 @@ class Meter:
         columns = [f"{self.name:<9}{problem.alpha:<9.1e}{label:<10}{100 * limit:6.1f}"]
         for region in self._regions(problem):
             seconds, bounds = _seconds(
-                lambda r=region: r.build(problem.certify(at)).bounds(problem.design)
+                lambda r=region: r.build(problem.certify(at)).own_bounds(problem)
             )
             decisions = decide(problem, bounds, "always")
             dropped, decided = decisions.dropped.mean(), 1.0 - decisions.undecided.mean()

@@ -88,7 +88,7 @@ def test_decides_more_than_the_oracle(warm):
     at = problem.evaluate(x)
 
     def decided(region):
-        bounds = region.build(problem.certify(at)).bounds(problem.design)
+        bounds = region.build(problem.certify(at)).own_bounds(problem)
         return 1.0 - decide(problem, bounds, "always").undecided.mean()
 
     assert decided(GapBall()) < 0.1
@@ -121,7 +121,7 @@ def test_sparse_and_wide(fit_intercept):
         X, y, loss="squared_hinge", penalty="l2", alpha=1e-1, fit_intercept=fit_intercept
     ).problem
     at = short_run(problem)
-    bounds = Curvature(rank=150).build(problem.certify(at)).bounds(problem.design)
+    bounds = Curvature(rank=150).build(problem.certify(at)).own_bounds(problem)
     assert (bounds.lower <= at.pred + 1e-6).all() and (at.pred - 1e-6 <= bounds.upper).all()
     assert np.median(bounds.upper - bounds.lower) < 1e-2
 

@@ -211,5 +211,5 @@ def test_nothing_left_to_screen(region):
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
     reduced = ss.screen(X, y, loss="squared", alpha=0.1, fold="always").reduced
     assert reduced.design.n_samples == 0
-    bounds = region.build(reduced.certify(reduced.evaluate(np.zeros(3)))).bounds(reduced.design)
+    bounds = region.build(reduced.certify(reduced.evaluate(np.zeros(3)))).own_bounds(reduced)
     assert len(bounds.lower) == 0

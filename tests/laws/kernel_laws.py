@@ -125,11 +125,11 @@ def law_bounds_contain_the_optimum(recipe: Recipe, kernel: str, curvature: bool)
     here, problem = rough(at, recipe), at.problem
     bounds = Bounds.unknown(len(problem.y))
     if not curvature:
-        bounds = Balls().build(problem.certify(here)).bounds(problem.design)
+        bounds = Balls().build(problem.certify(here)).own_bounds(problem)
     else:
         every = np.ones(len(problem.y), dtype=bool)
         found = curvature_set(problem.certify(here), bounds, every)
-        bounds = bounds if found is None else found.bounds(problem.design)
+        bounds = bounds if found is None else found.own_bounds(problem)
     assert (at.predictions >= bounds.lower - at.room).all(), recipe
     assert (at.predictions <= bounds.upper + at.room).all(), recipe
 

@@ -86,7 +86,7 @@ def law_region_contains_optimum(recipe: Recipe, region: Region) -> None:
         assert least <= best.value + 1e-8 * (1.0 + abs(best.value))
         return
     assert_contains(test_set, best.point, best.accuracy, repr(recipe))
-    lower, upper = test_set.bounds(problem.design)
+    lower, upper = test_set.own_bounds(problem)
     pred = dense_rows(problem) @ best.point
     room = best.accuracy * (1.0 + np.linalg.norm(best.point)) * problem.design.row_norms + 1e-13
     assert (pred >= lower - room).all()

@@ -31,7 +31,7 @@ def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningR
     at = problem.evaluate(rough_center(planted, seed))
     certificate = problem.certify(at)
     test_set = region.build(certificate)
-    bounds = test_set.bounds(problem.design)
+    bounds = test_set.own_bounds(problem)
     return ScreeningResult(certificate, test_set, bounds, decide(problem, bounds, "always"))
 
 
@@ -69,7 +69,7 @@ def law_planted_optimum_in_a_range(
     middle = replace(planted.problem, alpha=float(np.sqrt(ends[0] * ends[1])))
     at = middle.evaluate(rough_center(planted, seed))
     test_set = regions.Curvature().build_for(Center(middle.certify(at), ends))
-    bounds = test_set.bounds(middle.design)
+    bounds = test_set.own_bounds(middle)
     assert_planted(planted, bounds, decide(middle, bounds, "always"))
 
 

@@ -44,7 +44,7 @@ def law_decided_by_gap(
     at = problem.evaluate(planted.rough_center(found_at, seed))
     region = energy.GapEnergy(None if by_ball else WorkingGram(problem.design))
     found = region.build(problem.certify(at))
-    decisions = decide(problem, found.bounds(problem.design), "always")
+    decisions = decide(problem, found.own_bounds(problem), "always")
     t, room = found_at.predictions, found_at.room * (1.0 + np.abs(found_at.predictions))
     decided = ~decisions.undecided
     assert (t + room > decisions.lower)[decided].all()
@@ -72,7 +72,7 @@ def test_bounds_by_blocks_are_the_bounds(setting):
     problem = found_at.problem
     at = problem.evaluate(found_at.optimum)
     region = NearOptimum().build(problem.certify(at))
-    whole, part = region.bounds(problem.design), region.row_bounds(problem.design)
+    whole, part = region.own_bounds(problem), region.own_row_bounds(problem)
     rows = slice(0, problem.design.n_samples)
     np.testing.assert_allclose(part.take(rows).lower, whole.lower, rtol=1e-12)
     np.testing.assert_array_equal(
@@ -88,7 +88,7 @@ def test_decides_at_an_optimum(penalty, intercept):
         found_at = planted.plant(seed, "squared_hinge", penalty, "plain", intercept)
         problem = found_at.problem
         at = problem.evaluate(found_at.optimum)
-        bounds = NearOptimum().build(problem.certify(at)).bounds(problem.design)
+        bounds = NearOptimum().build(problem.certify(at)).own_bounds(problem)
         shares.append(float((~decide(problem, bounds, "always").undecided).mean()))
     assert np.mean(shares) > 0.5, np.mean(shares)
 

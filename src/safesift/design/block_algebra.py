@@ -51,6 +51,13 @@ def scaled(block: Any, weights: Array) -> Any:
     return weights[:, None] * block
 
 
+def taken(block: Any, indices: NDArray[np.intp], axis: int) -> Any:
+    """Some rows or columns; NumPy's `take` is faster than its indexing."""
+    if sparse.issparse(block):
+        return block[indices] if axis == 0 else block[:, indices]
+    return block.take(indices, axis=axis)
+
+
 def columns_sq(block: Any, weights: Array) -> Array:
     """Σ weights_i a_ij² of every column."""
     if sparse.issparse(block):

@@ -235,7 +235,7 @@ class RowDesign(Design):
     ) -> None:
         """Add Σ weights_i a_ij a_iᵀ over the rows of a block, for some features j."""
         p = block.shape[1]
-        scaled = algebra.scaled(block[:, only], weights)
+        scaled = algebra.scaled(algebra.taken(block, only, axis=1), weights)
         total[:, :p] += algebra.dense(scaled.T @ block)
         if self.intercept:
             total[:, p] += np.asarray(scaled.sum(axis=0)).ravel()
@@ -339,12 +339,14 @@ def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Arra
     first, last = np.searchsorted(part.rows, (rows.start, rows.stop))
     here, weights = part.rows[first:last] - rows.start, part.weights[first:last]
     if 0 < len(here) < _WORTH_GATHERING * block.shape[0]:
-        block = block[here]
+        block = algebra.taken(block, here, axis=0)
     elif 0 < len(here) < block.shape[0]:
         spread = np.zeros(block.shape[0])
         spread[here] = weights
         weights = spread
-    return (block if part.features is None else block[:, part.features]), weights
+    if part.features is not None:
+        block = algebra.taken(block, part.features, axis=1)
+    return block, weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -132,7 +132,7 @@ class DenseSlots(SlotDesign, DenseDesign):
             array = grown(array, len(norms))
         array = array.astype(np.result_type(array.dtype, new.array.dtype), copy=False)
         array[slots] = new.array
-        return self if array is self.array else replace(self, array=array, norms=norms)
+        return replace(self, array=array, norms=norms)
 
 
 @dataclass(frozen=True, eq=False)

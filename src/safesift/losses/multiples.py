@@ -100,7 +100,7 @@ class Scaled(Loss):
 
     def take(self, rows: slice | NDArray) -> Loss:
         part = self.loss.take(rows)
-        return self if part is self.loss else replace(self, loss=part)
+        return replace(self, loss=part)
 
     def _unscaled(self, nu: ArrayLike, y: ArrayLike) -> Array:
         """ν/factor; a ν in the scaled domain must not leave the domain of f* by rounding."""

@@ -89,9 +89,9 @@ class BallRegion(StartRegion):
         label, certified = self._label(radius), self.certified and problem.certified
         if not problem.fit_intercept:
             shape = Shape.ball(len(center), radius, dense)
-            known = None
-            if center is at.point:
-                known = KnownPredictions(problem.design, at.pred, at.size)
+            # not where the centre was moved
+            here = np.array_equal(center, at.point)
+            known = KnownPredictions(at.pred, at.size) if here else None
             return EllipsoidalSet(center, shape, name=label, certified=certified, known=known)
         low, high = intercept_interval(certificate, Ball(center, radius))
         p = len(center)
@@ -114,7 +114,7 @@ def plain_ball(problem: Problem) -> BallRegion:
 
 @dataclass(frozen=True)
 class Balls(Region):
-    """The balls that apply: of the gap or of the norm, and that of the gradient.
+    """The balls that apply: of the gap or of the norm, and for a smooth loss that of the gradient.
 
     Parameters
     ----------
@@ -130,7 +130,9 @@ class Balls(Region):
             sets: list[TestSet] = [plain_ball(problem).build(certificate)]
         except UnboundedInterceptError:
             return Everything(self.why or "the data do not bound the intercept")
-        if problem.strong_convexity > 0 and not problem.fit_intercept and problem.design.has_rows:
+        # at a kink no subgradient tells that the optimum is near
+        smooth = math.isfinite(problem.loss.smoothness) and problem.strong_convexity > 0
+        if smooth and not problem.fit_intercept and problem.design.has_rows:
             sets.append(GradientBall().build(certificate))
         return Intersection(tuple(sets), self.why)
 
@@ -256,7 +258,7 @@ class GuessedBall(BallRegion):
                 f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
             )
         shape = Shape.ball(len(at.point), self.radius, dense)
-        known = KnownPredictions(certificate.problem.design, at.pred, at.size)
+        known = KnownPredictions(at.pred, at.size)
         label = self._label(self.radius)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
 

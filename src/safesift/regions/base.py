@@ -48,11 +48,15 @@ class TestSet(ABC):
 
     @abstractmethod
     def bounds(self, design: Design) -> Bounds:
-        """Bounds on the predictions over the set; infinite where nothing is known."""
+        """Bounds on the predictions of any rows over the set; infinite where nothing is known."""
 
-    def row_bounds(self, design: Design) -> RowBounds:
+    def own_bounds(self, problem: Problem) -> Bounds:
+        """Of the rows of the problem it was built for: what was found on the way counts."""
+        return self.bounds(problem.design)
+
+    def own_row_bounds(self, problem: Problem) -> RowBounds:
         """The same, to be taken a block at a time where that spares vectors of length n."""
-        return self.bounds(design)
+        return self.own_bounds(problem)
 
     @abstractmethod
     def describe(self) -> str:
@@ -129,6 +133,12 @@ class Intersection(TestSet):
         bounds = Bounds.unknown(design.n_samples)
         for member in self.members:
             bounds = bounds.intersect(member.bounds(design))
+        return bounds
+
+    def own_bounds(self, problem: Problem) -> Bounds:
+        bounds = Bounds.unknown(problem.design.n_samples)
+        for member in self.members:
+            bounds = bounds.intersect(member.own_bounds(problem))
         return bounds
 
     def describe(self) -> str:

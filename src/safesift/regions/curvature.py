@@ -16,6 +16,7 @@ from safesift.arithmetic.numerics import norm
 from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds
+from safesift.problem.problem import Problem
 from safesift.regions.ball import Balls, GapBall, StartRegion, plain_ball
 from safesift.regions.base import Everything, Intersection, TestSet
 from safesift.regions.center import Center
@@ -99,7 +100,6 @@ class _Turns:
     def __init__(self, recipe: Curvature, center: Center) -> None:
         self._recipe, self._center = recipe, center
         self._features = np.ones(center.problem.design.n_features, dtype=bool)
-        self._design = center.problem.design
         self._known = _known_beforehand(center)
 
     def take(self) -> TestSet:
@@ -163,7 +163,7 @@ class _Turns:
             diagonal = center.diagonal(known.reach)
             hull, bounds = sharpen(center, exact, diagonal, hull, bounds, self._recipe.max_rounds)
         zero = zero_features(center, found.energy)
-        return self._in_all_features(Tested(hull, center.problem.design, bounds, zero))
+        return self._in_all_features(Tested(hull, bounds, zero))
 
     def _unfinished(self) -> TestSet:
         return self._in_all_features(_plain(self._center, "no curvature can be proved"))
@@ -171,7 +171,7 @@ class _Turns:
     def _in_all_features(self, test_set: TestSet) -> TestSet:
         if self._features.all():
             return test_set
-        return FeatureSubspace(test_set, self._features, self._design, self._center.problem.design)
+        return FeatureSubspace(test_set, self._features, self._center.problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,15 +181,13 @@ class Tested(TestSet):
     Attributes
     ----------
     hull : Hull
-    design : Design
     known : Bounds
-        On the rows of `design`, better than those of the last ellipsoid alone.
+        On the rows of the problem, better than those of the last ellipsoid alone.
     zero : mask
         Features that are 0 at every optimum.
     """
 
     hull: Hull
-    design: Design
     known: Bounds
     zero: NDArray[np.bool_]
 
@@ -198,7 +196,10 @@ class Tested(TestSet):
         return self.hull.certified
 
     def bounds(self, design: Design) -> Bounds:
-        return self.known if design is self.design else self.hull.bounds(design)
+        return self.hull.bounds(design)
+
+    def own_bounds(self, problem: Problem) -> Bounds:
+        return self.known
 
     def zero_features(self, n_features: int) -> NDArray[np.bool_]:
         return self.zero
@@ -215,7 +216,7 @@ def _known_beforehand(center: Center) -> Known:
     distance = bound + norm(coef)
     bounds = Bounds.unknown(problem.design.n_samples)
     if problem.strong_convexity > 0 and not problem.fit_intercept and len(center.alphas) == 1:
-        bounds = GapBall().build(center.certificate).bounds(problem.design)
+        bounds = GapBall().build(center.certificate).own_bounds(problem)
     return Known(bounds, np.full(len(coef), bound), distance)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, ROOT_UNDERFLOW, norm
 from safesift.design.base import Design
 from safesift.problem.decisions import Bounds
+from safesift.problem.problem import Problem
 from safesift.regions.base import RegionError, TestSet, clean
 from safesift.regions.shape import Shape
 
@@ -27,9 +28,8 @@ class HalfSpace:
 
 
 class KnownPredictions(NamedTuple):
-    """Predictions of the rows of one design at the centre of a set, and what they round by."""
+    """Predictions of a problem's rows at the centre of a set, and what they round by."""
 
-    design: Design
     pred: Array
     size: float
 
@@ -51,7 +51,7 @@ class EllipsoidalSet(TestSet):
     name : str
     certified : bool
     known : KnownPredictions or None
-        The predictions at the centre, where a pass over the data already gave them.
+        At the centre, where a pass over the rows of the problem already gave them.
     """
 
     center: Array
@@ -63,28 +63,27 @@ class EllipsoidalSet(TestSet):
     known: KnownPredictions | None = None
 
     def bounds(self, design: Design) -> Bounds:
-        with np.errstate(over="ignore", invalid="ignore"):
-            pred = self._predictions(design)
-            widths = self.shape.half_widths(design)
-            up, down = self._reach(design, widths)
-            error = self.error(design, pred, widths, slice(None))
-            return clean(Bounds(pred - (down + error), pred + (up + error)))
+        return self._around(design, self._predictions(design))
 
-    def _predictions(self, design: Design) -> Array:
-        """At the centre."""
-        if self.known is not None and self.known.design is design:
-            return self.known.pred
-        return design.matvec(self.center)
+    def own_bounds(self, problem: Problem) -> Bounds:
+        return self._around(problem.design, self.known or self._predictions(problem.design))
 
-    def error(self, design: Design, pred: Array, widths: Array, rows: slice) -> Array:
+    def _predictions(self, design: Design) -> KnownPredictions:
+        return KnownPredictions(design.matvec(self.center), design.size(self.center))
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _around(self, design: Design, known: KnownPredictions) -> Bounds:
+        pred, widths = known.pred, self.shape.half_widths(design)
+        up, down = self._reach(design, widths)
+        error = self.error(design, known, widths, slice(None))
+        return clean(Bounds(pred - (down + error), pred + (up + error)))
+
+    def error(self, design: Design, known: KnownPredictions, widths: Array, rows: slice) -> Array:
         """Rounding of the predictions of some rows at the centre, and the slack of the set."""
-        if self.known is not None and self.known.design is design:
-            size = self.known.size
-        else:
-            size = design.size(self.center)
-        product = design.dot_error * size + self.slack
+        pred = np.abs(known.pred[rows])
+        product = design.dot_error * known.size + self.slack
         underflow = np.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of the squares in the widths
-        return product * design.row_norms[rows] + 4 * EPS * (np.abs(pred) + widths) + underflow
+        return product * design.row_norms[rows] + 4 * EPS * (pred + widths) + underflow
 
     def coordinate_bounds(self) -> Bounds:
         """Bounds on every coordinate of an optimum, the cut left aside."""

@@ -28,6 +28,7 @@ from safesift.design.rows import rows_of
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
+from safesift.problem.problem import Problem
 from safesift.regions.ball import GapBall
 from safesift.regions.base import Region, TestSet, bounds_of_rows
 from safesift.regions.center import Center
@@ -77,7 +78,7 @@ class GapEnergy(Region):
         bounds, ellipsoid, left = proved.bounds, None, int((~zero).sum())
         if not problem.pieces:
             # no interval of predictions decides a row, however short it is
-            return EnergySet(problem.design, bounds, zero, problem.certified, True)
+            return EnergySet(bounds, zero, problem.certified, True)
         if left <= min(_FEW + 2 * int(np.count_nonzero(coef)), _MOST) and proved.weights.any():
             if (~zero & ~gram.features).any():
                 gram.select(gram.features | ~zero)
@@ -85,37 +86,38 @@ class GapEnergy(Region):
         if ellipsoid is not None:
             bounds = _sharpened(certificate, bounds, ellipsoid, ~zero)
         complete = ellipsoid is not None or left > _MOST
-        return EnergySet(problem.design, bounds, zero, problem.certified, complete)
+        return EnergySet(bounds, zero, problem.certified, complete)
 
     def _by_ball(self, certificate: Certificate, bounds: Bounds) -> TestSet:
         problem = certificate.problem
         if problem.strong_convexity > 0 and not problem.fit_intercept:
-            bounds = bounds.intersect(GapBall().build(certificate).bounds(problem.design))
+            bounds = bounds.intersect(GapBall().build(certificate).own_bounds(problem))
         zero = np.zeros(problem.design.n_features, dtype=bool)
-        return EnergySet(problem.design, bounds, zero, problem.certified, True)
+        return EnergySet(bounds, zero, problem.certified, True)
 
 
 @dataclass(frozen=True, eq=False)
 class EnergySet(TestSet):
-    """All points near which a small gap leaves the optima, by its bounds on the rows of a design.
+    """Points near which a small gap leaves the optima, by its bounds on the rows of its problem.
 
     Attributes
     ----------
-    design : Design
     known : Bounds
     zero : mask
         Features that are 0 at every optimum.
     certified, complete : bool
     """
 
-    design: Design
     known: Bounds
     zero: Mask
     certified: bool = True
     complete: bool = True
 
     def bounds(self, design: Design) -> Bounds:
-        return self.known if design is self.design else Bounds.unknown(design.n_samples)
+        return Bounds.unknown(design.n_samples)
+
+    def own_bounds(self, problem: Problem) -> Bounds:
+        return self.known
 
     def zero_features(self, n_features: int) -> Mask:
         return self.zero
@@ -160,9 +162,9 @@ def _sharpened(
     problem, at = certificate.problem, certificate.at
     design, shape = problem.design, ellipsoid.shape
     ball = Shape.ball(design.n_columns, shape.stretch, dense=False)
-    known = KnownPredictions(design, at.pred, at.size)
+    known = KnownPredictions(at.pred, at.size)
     around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
-    bounds = bounds.intersect(around.bounds(design))
+    bounds = bounds.intersect(around.own_bounds(problem))
     doubtful = in_doubt(problem, bounds)
     if not (doubtful.any() and len(ellipsoid.center)):
         return bounds

@@ -12,6 +12,7 @@ from safesift.arithmetic.numerics import EPS
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.problem.decisions import Bounds
+from safesift.problem.problem import Problem
 from safesift.regions.base import TestSet
 from safesift.regions.center import Center
 
@@ -60,25 +61,25 @@ class FeatureSubspace(TestSet):
         The set, in the features that are left.
     features : mask
         The features that are left.
-    design, inner_design : Design
-        One design with all features, and the same with those that are left.
+    inner_problem : Problem
+        In the features that are left.
     """
 
     inner: TestSet
     features: Mask
-    design: Design
-    inner_design: Design
+    inner_problem: Problem
 
     @property
     def certified(self) -> bool:
         return self.inner.certified
 
     def bounds(self, design: Design) -> Bounds:
-        if design is self.design:
-            return self.inner.bounds(self.inner_design)
         # a design may have the intercept's column among its features
         more = np.ones(design.n_features - len(self.features), dtype=bool)
         return self.inner.bounds(rows_of(design).columns(np.append(self.features, more)))
+
+    def own_bounds(self, problem: Problem) -> Bounds:
+        return self.inner.own_bounds(self.inner_problem)
 
     def zero_features(self, n_features: int) -> Mask:
         zero = ~self.features

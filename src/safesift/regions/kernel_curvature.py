@@ -55,7 +55,7 @@ class KernelCurvature(Region):
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def build(self, certificate: Certificate) -> TestSet:
         problem, balls = certificate.problem, Balls().build(certificate)
-        known = balls.bounds(problem.design)
+        known = balls.own_bounds(problem)
         undecided = decide(problem, known, "always").undecided
         if math.isinf(problem.loss.smoothness) or not undecided.any():
             return balls

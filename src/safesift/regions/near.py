@@ -92,7 +92,7 @@ def _ball(certificate: Certificate, radius: float) -> TestSet:
     problem, at = certificate.problem, certificate.at
     if not math.isfinite(radius):
         return Everything("no curvature can be proved")
-    known = KnownPredictions(problem.design, at.pred, at.size)
+    known = KnownPredictions(at.pred, at.size)
     ball = EllipsoidalSet(
         at.point,
         Shape.ball(len(at.point), radius, dense=False),
@@ -126,8 +126,11 @@ class NearBall(TestSet):
     def bounds(self, design: Design) -> Bounds:
         return self.ball.bounds(design)
 
-    def row_bounds(self, design: Design) -> RowBounds:
-        return _BallBounds(self) if self.known.design is design else self.bounds(design)
+    def own_bounds(self, problem: Problem) -> Bounds:
+        return self.ball.own_bounds(problem)
+
+    def own_row_bounds(self, problem: Problem) -> RowBounds:
+        return _BallBounds(self, problem.design)
 
     def describe(self) -> str:
         return self.ball.describe()
@@ -138,12 +141,12 @@ class _BallBounds:
     """|a_iᵀx − prediction| ≤ radius·‖a_i‖ and what rounding adds."""
 
     near: NearBall
+    design: Design
 
     def take(self, rows: slice) -> Bounds:
-        ball, known = self.near.ball, self.near.known
-        design, pred = known.design, known.pred[rows]
-        widths = self.near.radius * design.row_norms[rows]
-        reach = widths + ball.error(design, pred, widths, rows)
+        known, design = self.near.known, self.design
+        pred, widths = known.pred[rows], self.near.radius * design.row_norms[rows]
+        reach = widths + self.near.ball.error(design, known, widths, rows)
         return clean(Bounds(pred - reach, pred + reach))
 
 

@@ -350,7 +350,7 @@ class Run:
         if not test_set.certified:
             # a guess may say which rows to read, and never what became of them
             return True
-        found = decide(problem, test_set.row_bounds(problem.design), "always")
+        found = decide(problem, test_set.own_row_bounds(problem), "always")
         level.decisions = level.decisions.joined(found)
         p = problem.design.n_features
         self._n_features = min(self._n_features, p - int(test_set.zero_features(p).sum()))

@@ -72,7 +72,7 @@ class Screening:
     def undecided(self, certificate: Certificate) -> NDArray[np.bool_]:
         """Rows that the region does not decide, or that are not yet where they will be."""
         problem, pred = certificate.problem, certificate.at.pred
-        bounds = self.thorough.build(certificate).bounds(problem.design)
+        bounds = self.thorough.build(certificate).own_bounds(problem)
         decisions = decide(problem, bounds, "always")
         there = (decisions.lower < pred) & (pred < decisions.upper)
         return decisions.undecided | ~there

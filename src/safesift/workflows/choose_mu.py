@@ -285,7 +285,7 @@ def _on_flat_piece(problem: Problem, at: Evaluation) -> NDArray[np.bool_]:
 def _proved(certificate: Certificate) -> NDArray[np.bool_]:
     problem = certificate.problem
     try:
-        bounds = Auto().build(certificate).bounds(problem.design)
+        bounds = Auto().build(certificate).own_bounds(problem)
     except UnboundedInterceptError:
         return np.zeros(problem.design.n_samples, dtype=bool)
     return decide(problem, bounds, fold="never").dropped

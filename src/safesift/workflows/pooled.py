@@ -209,7 +209,11 @@ class Candidate:
 def _is_around(test_set: TestSet, point: Array) -> bool:
     """Whether a point is the centre of a set, so that bounds over the set hold at the point."""
     inner = test_set.ball if isinstance(test_set, NearBall) else test_set
-    return isinstance(inner, EllipsoidalSet) and inner.center is point and inner.cut is None
+    return (
+        isinstance(inner, EllipsoidalSet)
+        and inner.cut is None
+        and np.array_equal(inner.center, point)
+    )
 
 
 def region_around(fit: Fit, settings: Settings) -> TestSet:
@@ -233,7 +237,7 @@ def region_around(fit: Fit, settings: Settings) -> TestSet:
             continue
         sets.append(found)
         region = found if len(sets) == 1 else Intersection(tuple(sets))
-        decisions = decide(problem, region.bounds(problem.design), "always")
+        decisions = decide(problem, region.own_bounds(problem), "always")
         if not screening.worth_more(problem, decisions):
             return region
     return Intersection(tuple(sets))

@@ -122,7 +122,7 @@ def screen_range(
     certificates = [problem.certify(at) for at in found]
     sets = [region.build_for(Center(certificate, (low, high))) for certificate in certificates]
     test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
-    bounds = test_set.bounds(problem.design)
+    bounds = test_set.own_bounds(problem)
     decisions = decide(problem, bounds, fold)
     return RangeResult(
         certificates[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)

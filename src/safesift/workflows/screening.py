@@ -268,7 +268,7 @@ def screen(
     at = rough_solution(problem) if point is None else problem.evaluate(point)
     certificate = problem.certify(at)
     test_set = region.build(certificate)
-    bounds = test_set.bounds(problem.design)
+    bounds = test_set.own_bounds(problem)
     decisions = decide(problem, bounds, fold)
     return ScreeningResult(certificate, test_set, bounds, decisions, inputs.classes)
 

@@ -274,7 +274,8 @@ class Examined:
     @cached_property
     def test_values(self) -> Array:
         """How far the bounds of the region reach out of the flat piece, negative where dropped."""
-        return self._excess([test_set.bounds(self.design) for test_set in self.test_sets])
+        pairs = zip(self.test_sets, self.problems, strict=True)
+        return self._excess([test_set.own_bounds(problem) for test_set, problem in pairs])
 
     def _excess(self, bounds: list[Bounds]) -> Array:
         pairs = zip(self.problems, bounds, strict=True)

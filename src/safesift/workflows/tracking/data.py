@@ -247,8 +247,7 @@ class Data:
         y[slots], self.sample_weight[slots] = change.y, change.sample_weight
         self.weights[slots] = change.weights
         self.widths[slots] = self.metric.widths(design.at(slots))
-        unchanged = design is self.design and y is self.y
-        return self if unchanged else replace(self, design=design, y=y)
+        return replace(self, design=design, y=y)
 
     def _relabelled(self, change: Change) -> Data:
         y, weights = _with_room(self.y, change.labels).copy(), self.weights.copy()
