@@ -103,7 +103,9 @@ def _seconds(function):
 
 def l2_path(name: str) -> list[dict]:
     X, y = DATASETS[name]()
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHAS[0]).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=ALPHAS[0], fit_intercept=False
+    ).problem
     at, meter = optimum(problem, short_run(problem)), Meter(problem, name)
     for alpha in ALPHAS[1:]:
         problem = replace(problem, alpha=float(alpha))
@@ -120,7 +122,9 @@ def l1_epochs() -> list[dict]:
     X, y = DATASETS["mnist"]()
     records = []
     for alpha in (1e-3, 1e-4, 1e-5):
-        problem = make_problems(X, y, loss="safe_logistic", penalty="l1", alpha=alpha).problem
+        problem = make_problems(
+            X, y, loss="safe_logistic", penalty="l1", alpha=alpha, fit_intercept=False
+        ).problem
         limit = float(np.mean(problem.y * solve(problem, tol=1e-9, solver="newton").at.pred > 1.0))
         meter = Meter(problem, "mnist l1")
         for epochs in (20, 30, 60):

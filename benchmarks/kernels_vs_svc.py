@@ -51,7 +51,7 @@ def timed(function: Callable[[], object]) -> tuple[object, float]:
 
 def ours(X: np.ndarray, y: np.ndarray, loss: str, cache: float) -> dict[str, object]:
     alphas = 1.0 / (len(y) * C_VALUES)
-    how = {"loss": loss, "fit_intercept": SETS[loss], "tol": GAP, "cache_size": cache}
+    how = {"loss": loss, "fit_intercept": SETS[loss], "tol": GAP, "memory": f"{cache} MB"}
     ss.safe_kernel_path(X[:200], y[:200], alphas=alphas[:1], **how)  # what is compiled
     path, seconds = timed(lambda: ss.safe_kernel_path(X, y, alphas=alphas, **how))
     return {
@@ -96,7 +96,7 @@ def ridge(X: np.ndarray, y: np.ndarray, cache: float) -> dict[str, object]:
     """The squared loss, without intercept, at all alphas."""
     X, y = X[:RIDGE_ROWS], y[:RIDGE_ROWS]
     n, gamma = len(y), 1.0 / (X.shape[1] * X.var())
-    how = {"loss": "squared", "alphas": 1.0 / (n * C_VALUES), "cache_size": cache}
+    how = {"loss": "squared", "alphas": 1.0 / (n * C_VALUES), "memory": f"{cache} MB"}
     path, seconds = timed(lambda: ss.safe_kernel_path(X, y, **how))
     fits, peer_seconds = timed(
         lambda: [KernelRidge(alpha=1.0 / C, kernel="rbf", gamma=gamma).fit(X, y) for C in C_VALUES]

@@ -44,7 +44,7 @@ def make_data(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X /= np.sqrt(p)
     truth = rng.standard_normal(p)
     y = np.where(X @ truth + 0.3 * rng.standard_normal(n) > 0, 1, -1)
-    coef = ss.screen(X[: n // 10], y[: n // 10], alpha=1e-3).coef
+    coef = ss.screen(X[: n // 10], y[: n // 10], alpha=1e-3, fit_intercept=False).coef
     return X, y, coef
 
 
@@ -77,12 +77,13 @@ def main() -> None:
             row(name, kind, lambda m=matrix, a=arguments: ss.screen(m, y, **a), products, 3.0)
     ellipsoid = ss.regions.Ellipsoid(n_steps=k, form="low_rank")
     row(f"ellipsoid, {k} steps, low rank", "float64",
-        lambda: ss.screen(X, y, alpha=1e-3, coef=coef, region=ellipsoid),
+        lambda: ss.screen(X, y, alpha=1e-3, coef=coef, screening=ellipsoid, fit_intercept=False),
         wide + k * products, 2.0)  # fmt: skip
     hundred = rng.standard_normal((p, 100))
     wide = median_seconds(lambda: X @ hundred, args.repeats)
+    curvature = ss.regions.Curvature(rank=100)
     row("curvature, rank 100", "float64",
-        lambda: ss.screen(X, y, alpha=1e-3, coef=coef, region=ss.regions.Curvature(rank=100)),
+        lambda: ss.screen(X, y, alpha=1e-3, coef=coef, screening=curvature, fit_intercept=False),
         wide, 4.0)  # fmt: skip
     print(f"matrix {X.nbytes / 1e6:.0f} MB; n + p*k numbers are {8 * (n + p * k) / 1e6:.1f} MB")
 

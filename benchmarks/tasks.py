@@ -51,7 +51,9 @@ class Evaluator:
 
     def __init__(self, X: Any, y: np.ndarray, task: Task) -> None:
         self._task = task
-        made = make_problems(X, y, loss=task.loss, penalty=task.penalty, alpha=1.0)
+        made = make_problems(
+            X, y, loss=task.loss, penalty=task.penalty, alpha=1.0, fit_intercept=False
+        )
         self._problem = made.problem
 
     def measure(self, coef: np.ndarray, alpha: float, floor: float = -math.inf) -> Measure:

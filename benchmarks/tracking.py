@@ -46,7 +46,9 @@ def windows(n: int, window: int, step: int) -> Windows:
 
 def relative_gap(X: np.ndarray, y: np.ndarray, coef: np.ndarray) -> float:
     """On all rows of a window."""
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA, fit_intercept=False
+    ).problem
     return problem.certify(problem.evaluate(np.ravel(coef))).gap / problem.constant_value
 
 

@@ -77,7 +77,7 @@ def main() -> None:
             print(f"{solver.__name__}: {package} is not installed")
             continue
         result = ss.screen(X, y, loss="squared_hinge", alpha=ALPHA, fit_intercept=intercept)
-        keep = result.keep
+        keep = result.kept
         everything, slow = timed(solver, X, y, result, ALPHA)
         fewer, fast = timed(solver, X[keep], y[keep], result, result.alpha_kept)
         difference = np.abs(everything - fewer).max() / np.abs(everything).max()

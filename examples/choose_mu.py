@@ -14,7 +14,7 @@ import safesift as ss
 def main() -> None:
     X, y = load_diabetes(return_X_y=True)
     X, y = scale(X), scale(y)
-    choice = ss.mu_for_fraction(X, y, "squared", penalty="l2", alpha=1e-2, fraction=0.5)
+    choice = ss.mu_for_fraction(X, y, loss="squared", penalty="l2", alpha=1e-2, fraction=0.5)
     print(
         f"mu = {choice.mu:.3f}: {choice.fraction:.1%} of the samples droppable, "
         f"{choice.certified:.1%} proved"

@@ -22,7 +22,7 @@ def main() -> None:
     arguments = {"loss": "squared_hinge", "penalty": "l1", "alpha": 1e-3}
 
     rough = ss.screen(X[:200], y[:200], **arguments).coef
-    guess = ss.screen(X, y, **arguments, coef=rough, region=ss.regions.GuessedBall(radius=0.5))
+    guess = ss.screen(X, y, **arguments, coef=rough, screening=ss.regions.GuessedBall(radius=0.5))
     print(guess.summary())
 
     repaired = ss.solve_and_repair(guess, solve)

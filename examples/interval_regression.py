@@ -51,9 +51,9 @@ def main(path: Path) -> None:
     X, Y = intervals()
     result = ss.screen(
         X, Y, loss="squared_interval", penalty="l1", alpha=ALPHA,
-        region=ss.regions.Ellipsoid(n_steps=20),
+        screening=ss.regions.Ellipsoid(n_steps=20), fit_intercept=False,
     )  # fmt: skip
-    keep = result.keep
+    keep = result.kept
     on_all = ss.IntervalRegressor(ALPHA, penalty="l1", fit_intercept=False, tol=1e-12)
     on_kept = ss.IntervalRegressor(
         result.alpha_kept, penalty="l1", fit_intercept=False, tol=1e-12

@@ -29,7 +29,9 @@ def toy():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 2)) @ np.array([[1.0, 0.0], [0.9, 0.35]])
     y = np.where(X @ [1.0, -0.4] + 0.7 * rng.normal(size=300) > 0, 1, -1)
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=0.02).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=0.02, fit_intercept=False
+    ).problem
     best = minimize(lambda x: problem.primal(x), np.zeros(2), tol=1e-14).x
     return problem, best, problem.evaluate(best + np.array([0.16, 0.12]))
 

@@ -84,7 +84,7 @@ def _validated(tol: float) -> dict[str, Any]:
 
 
 def _path(tol: float) -> dict[str, Any]:
-    path = ss.safe_path(_X, _NUMBERS, loss="huber", n_alphas=4, tol=tol)
+    path = ss.safe_path(_X, _NUMBERS, loss="huber", n_alphas=4, tol=tol, fit_intercept=False)
     return {
         "coef": path.coefs, "gap": path.dual_gaps.max(), "n_kept": path.n_kept.sum(),
         "n_undecided": path.n_undecided.sum(),

@@ -116,7 +116,7 @@ def added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_loss_goes_by_its_name(added):
     result = ss.screen(X, NUMBERS, loss="lopsided", alpha=0.1, fit_intercept=True)
-    assert result.certified and result.keep.sum() < 150
+    assert result.certified and result.kept.sum() < 150
     model = ss.SafeRegressor(loss="lopsided", alpha=0.1).fit(X, NUMBERS)
     assert not model.kept_.all() and model.dual_gap_ < 1e-4
     excess = model.predict(X) - NUMBERS
@@ -131,11 +131,13 @@ def test_a_penalty_goes_by_its_name(added):
 
 
 def test_a_region_goes_by_its_name(added):
-    result = ss.screen(X, LABELS, loss="hinge", alpha=50.0, region="lipschitz_ball")
+    result = ss.screen(
+        X, LABELS, loss="hinge", alpha=50.0, screening="lipschitz_ball", fit_intercept=False
+    )
     assert result.certified and "lipschitz ball" in result.region.describe()
     assert not result.undecided.any()  # so much regularisation that no margin reaches 1
     with pytest.raises(ValueError, match="needs a Lipschitz loss"):
-        ss.screen(X, LABELS, loss="squared_hinge", region="lipschitz_ball")
+        ss.screen(X, LABELS, loss="squared_hinge", screening="lipschitz_ball", fit_intercept=False)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -145,7 +147,7 @@ def test_a_matrix_goes_where_an_array_does(penalty, intercept):
     how = {"penalty": penalty, "fit_intercept": intercept}
     screened, plain = (ss.screen(Z, LABELS, alpha=0.1, **how) for Z in (lookup, X))
     np.testing.assert_allclose(screened.lower, plain.lower, atol=1e-6)
-    np.testing.assert_array_equal(screened.keep, plain.keep)
+    np.testing.assert_array_equal(screened.kept, plain.kept)
     paths = [ss.safe_path(Z, LABELS, alphas=[1.0, 0.1], tol=1e-10, **how) for Z in (lookup, X)]
     np.testing.assert_allclose(paths[0].coefs, paths[1].coefs, atol=1e-4)
 
@@ -153,7 +155,9 @@ def test_a_matrix_goes_where_an_array_does(penalty, intercept):
 @pytest.mark.parametrize("solver", ["newton_cg", "newton"])
 def test_no_solver_asks_for_the_whole_of_a_matrix(solver, monkeypatch):
     monkeypatch.setattr(Lookup, "data", property(lambda self: pytest.fail("all rows at once")))
-    path = ss.safe_path(Lookup(TABLE, CODES), LABELS, alphas=[0.1], solver=solver)
+    path = ss.safe_path(
+        Lookup(TABLE, CODES), LABELS, alphas=[0.1], solver=solver, fit_intercept=False
+    )
     assert path.relative_gaps[0] <= 1e-6
 
 
@@ -166,10 +170,12 @@ def test_a_matrix_that_was_told_otherwise_of_the_intercept_is_refused(told):
 
 
 def test_a_solver_goes_by_its_name(added):
-    path = ss.safe_path(X, LABELS, alphas=[1.0, 0.3], solver="proximal_gradient", tol=1e-5)
+    path = ss.safe_path(
+        X, LABELS, alphas=[1.0, 0.3], solver="proximal_gradient", tol=1e-5, fit_intercept=False
+    )
     assert (path.relative_gaps <= 1e-5).all() and (path.n_iter > 3).all()
     with pytest.raises(ValueError, match="has kinks"):
-        ss.safe_path(X, LABELS, loss="hinge", solver="proximal_gradient")
+        ss.safe_path(X, LABELS, loss="hinge", solver="proximal_gradient", fit_intercept=False)
 
 
 # --- solvers ------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_names_are_refused_with_the_reason():
     with pytest.raises(ValueError, match=r"solver='dual_descent' does not suit.*not l2"):
         ss.SafeClassifier(solver="dual_descent", penalty="l1").fit(X, Y)
     with pytest.raises(ValueError, match=r"solver='newton_cg' does not suit.*kinks"):
-        ss.safe_path(X, Y, loss="hinge", solver="newton_cg")
+        ss.safe_path(X, Y, loss="hinge", solver="newton_cg", fit_intercept=False)
 
 
 def test_a_problem_that_nothing_suits_says_why():

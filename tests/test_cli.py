@@ -32,11 +32,11 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
     expected = ss.screen(X, y, alpha=0.01)
-    assert 0 < expected.keep.sum() < 0.7 * N
-    assert kept_rows(data, name) == np.flatnonzero(expected.keep).tolist()
+    assert 0 < expected.kept.sum() < 0.7 * N
+    assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
     assert (data / name).read_bytes() == before
     summary = json.loads(result.stdout)
-    assert summary["kept"] == expected.keep.sum()
+    assert summary["kept"] == expected.kept.sum()
     assert summary["certified"] is True
     assert summary["alpha_kept"] == pytest.approx(expected.alpha_kept)
     assert summary["input"] == str(data / name)
@@ -62,7 +62,7 @@ def test_options_reach_the_library(data, arguments, options):
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
     expected = ss.screen(X, y, alpha=0.02, **options)
-    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.keep).tolist()
+    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.kept).tolist()
     assert json.loads(result.stdout)["region"] == expected.region.describe()
 
 
@@ -74,8 +74,8 @@ def test_regression(data):
     X, _, _ = samples()
     loss = ss.losses.SquaredEpsilonInsensitive(0.7)
     expected = ss.screen(X[:, 1:3], X[:, 0], loss=loss, alpha=0.1)
-    assert 0 < expected.keep.sum() < N
-    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.keep).tolist()
+    assert 0 < expected.kept.sum() < N
+    assert kept_rows(data, "data.csv") == np.flatnonzero(expected.kept).tolist()
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_weights(data, name, column):
     assert "weightless" in result.stdout
     X, y, weight = samples()
     expected = ss.screen(X, y, sample_weight=weight, alpha=0.01)
-    assert kept_rows(data, name) == np.flatnonzero(expected.keep).tolist()
+    assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
 
 
 def test_says_what_was_kept_and_why(data):
@@ -97,7 +97,7 @@ def test_says_what_was_kept_and_why(data):
     X, y, _ = samples()
     expected = ss.screen(X, y, alpha=0.01)
     text = " ".join(result.stdout.split())
-    assert f"{expected.keep.sum()} of {N} rows kept" in text
+    assert f"{expected.kept.sum()} of {N} rows kept" in text
     assert "flat piece" in text
     assert "certified: the dropped rows cannot change the model" in text
     assert "gap ball" in text
@@ -197,7 +197,7 @@ def test_no_progress_for_short_work(data):
         (["--l1-ratio", "2", "--penalty", "elastic_net"], "l1_ratio must be in [0, 1)"),
         (["--loss", "squard_hinge"], "did you mean 'squared_hinge'?"),
         (["--penalty", "l3"], "penalty='l3' is not known"),
-        (["--region", "bal"], "region='bal' is not known"),
+        (["--region", "bal"], "screening='bal' is not known"),
         (["--alpha", "-1"], "alpha must be positive and finite, got -1.0."),
         (["--loss", "squared"], "The column 'label' holds text"),
         (["--penalty", "l1", "--region", "gap_ball"], "needs strong convexity"),

@@ -61,7 +61,7 @@ COLUMNS = ("--target", "low", "--upper", "high")
 )
 def test_keeps_the_rows_that_the_library_keeps(data, name, columns):
     X, Y = samples()
-    expected = ss.screen(X, Y, loss="squared_interval", alpha=0.02).keep
+    expected = ss.screen(X, Y, loss="squared_interval", alpha=0.02).kept
     assert 0 < expected.sum() < N
     output = data / f"kept.{name.partition('.')[2]}"
     result = run("screen", data / name, *columns, *MODEL, "--output", output)

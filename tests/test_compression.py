@@ -36,9 +36,9 @@ def numbers():
 
 def test_screening_ranks_by_the_value_of_the_test(labelled):
     X, y = labelled
-    ranking = ss.rank_samples(X, y, alpha=1e-2, region="gap_ball")
+    ranking = ss.rank_samples(X, y, alpha=1e-2, screening="gap_ball", fit_intercept=False)
     full = ss.SafeClassifier(alpha=1e-2, fit_intercept=False, tol=1e-9).fit(X, y)
-    result = ss.screen(X, y, alpha=1e-2, coef=full.coef_, region="gap_ball")
+    result = ss.screen(X, y, alpha=1e-2, coef=full.coef_, screening="gap_ball", fit_intercept=False)
     np.testing.assert_allclose(ranking.scores, result.score, atol=1e-3)
     assert (np.diff(ranking.scores[ranking.order]) <= 0).all()
     assert ranking.n_certified == (ranking.scores >= 0).sum() < len(y)
@@ -59,7 +59,7 @@ def test_margin_is_the_distance_from_the_flat_piece(labelled, numbers):
 
 def test_a_loss_that_is_flat_nowhere(numbers):
     X, y = numbers
-    ranking = ss.rank_samples(X, y, loss="squared", alpha=1e-2)
+    ranking = ss.rank_samples(X, y, loss="squared", alpha=1e-2, fit_intercept=False)
     assert ranking.n_certified == len(y)
     assert (ranking.scores > 0).all()
 
@@ -73,16 +73,16 @@ class Nowhere(Region):
 
 def test_bounds_that_say_nothing_are_ranked_by_margin(labelled):
     X, y = labelled
-    ranking = ss.rank_samples(X, y, alpha=1e-2, region=Nowhere())
+    ranking = ss.rank_samples(X, y, alpha=1e-2, screening=Nowhere(), fit_intercept=False)
     assert np.isinf(ranking.scores).all()
-    margins = ss.rank_samples(X, y, alpha=1e-2, method="margin")
+    margins = ss.rank_samples(X, y, alpha=1e-2, method="margin", fit_intercept=False)
     np.testing.assert_array_equal(ranking.order, margins.order)
     assert ranking.n_certified == len(y)
 
 
 def test_leverage_is_exact(labelled):
     X, y = labelled
-    ranking = ss.rank_samples(X, y, alpha=1e-2, method="leverage")
+    ranking = ss.rank_samples(X, y, alpha=1e-2, method="leverage", fit_intercept=False)
     H = X.T @ X / len(y) + 1e-2 * np.eye(X.shape[1])
     expected = np.einsum("ij,jk,ik->i", X, np.linalg.inv(H), X)
     np.testing.assert_allclose(ranking.scores, expected, rtol=1e-8)
@@ -105,7 +105,7 @@ def test_wide_data_are_compressed():
     rng = np.random.default_rng(0)
     X = sparse.random_array((300, 2500), density=0.01, random_state=rng, format="csr")
     y = np.asarray(X @ rng.normal(size=2500)) > 0
-    small = ss.compress(X, y, n_keep=0.3, alpha=1e-3, random_state=0)
+    small = ss.compress(X, y, n_keep=0.3, alpha=1e-3, random_state=0, fit_intercept=False)
     assert len(small.indices) == 90
     assert small.weights.sum() == pytest.approx(300)
 
@@ -113,12 +113,13 @@ def test_wide_data_are_compressed():
 def test_several_classes_count_as_for_the_class_that_needs_them_most():
     X, y = load_iris(return_X_y=True)
     scores = [
-        ss.rank_samples(X, y == label, alpha=1e-2, method="margin").scores for label in range(3)
+        ss.rank_samples(X, y == label, alpha=1e-2, method="margin", fit_intercept=False).scores
+        for label in range(3)
     ]
-    together = ss.rank_samples(X, y, alpha=1e-2, method="margin")
+    together = ss.rank_samples(X, y, alpha=1e-2, method="margin", fit_intercept=False)
     np.testing.assert_allclose(together.scores, np.max(scores, axis=0), atol=1e-3)
     assert together.classes.tolist() == [0, 1, 2]
-    ranking = ss.rank_samples(X, y, alpha=1e-1)
+    ranking = ss.rank_samples(X, y, alpha=1e-1, fit_intercept=False)
     kept = np.sort(ranking.order[: ranking.n_certified])
     assert len(kept) < len(y)
     model = ss.SafeClassifier(alpha=1e-1, tol=1e-10, fit_intercept=False).fit(X, y)
@@ -134,7 +135,8 @@ def test_several_classes_count_as_for_the_class_that_needs_them_most():
 def test_the_same_random_state_the_same_rows(labelled, method):
     X, y = labelled
     first, again, other = (
-        ss.compress(X, y, n_keep=60, method=method, random_state=seed) for seed in (1, 1, 2)
+        ss.compress(X, y, n_keep=60, method=method, random_state=seed, fit_intercept=False)
+        for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(first.indices, again.indices)
     if first.weights is not None:
@@ -145,17 +147,17 @@ def test_the_same_random_state_the_same_rows(labelled, method):
 def test_numbers_and_shares(labelled):
     X, y = labelled
     for n_keep, count in [(60, 60), (0.1, 60), (1.0, 600), (600, 600), (np.int64(7), 7)]:
-        small = ss.compress(X, y, n_keep=n_keep, method="random")
+        small = ss.compress(X, y, n_keep=n_keep, method="random", fit_intercept=False)
         assert len(small.indices) == count == small.mask.sum()
         assert (np.diff(small.indices) > 0).all()
-    everything = ss.compress(X, y, n_keep=1.0)
+    everything = ss.compress(X, y, n_keep=1.0, fit_intercept=False)
     assert everything.certified
     np.testing.assert_allclose(everything.weights, 1.0)
 
 
 def test_rows_in_the_type_they_came_in(labelled):
     X, y = labelled
-    rows = ss.compress(X, y, n_keep=50, random_state=0).indices
+    rows = ss.compress(X, y, n_keep=50, random_state=0, fit_intercept=False).indices
     labels = np.array(["no", "yes"])[y]
     for data, targets in [
         (pd.DataFrame(X), pd.Series(labels)),
@@ -163,7 +165,7 @@ def test_rows_in_the_type_they_came_in(labelled):
         (sparse.csr_array(X), labels),
         (X.tolist(), labels.tolist()),
     ]:
-        small = ss.compress(data, targets, n_keep=50, random_state=0)
+        small = ss.compress(data, targets, n_keep=50, random_state=0, fit_intercept=False)
         np.testing.assert_array_equal(small.indices, rows)
         X_small, y_small = small.take(data, targets)
         assert type(X_small) is type(data)
@@ -177,12 +179,14 @@ def test_strata_keep_their_shares(labelled, numbers, method):
     rare = np.flatnonzero(y == 1)[:40]
     rows = np.concatenate([np.flatnonzero(y == 0), rare])
     X, y = X[rows], y[rows]
-    small = ss.compress(X, y, n_keep=0.2, method=method, stratify=True, random_state=0)
+    small = ss.compress(
+        X, y, n_keep=0.2, method=method, stratify=True, random_state=0, fit_intercept=False
+    )
     assert (y[small.indices] == 1).sum() == round(0.2 * 40)
     X, y = numbers
     small = ss.compress(
         X, y, n_keep=100, loss="squared_epsilon_insensitive", method=method, stratify=True,
-        random_state=0,
+        random_state=0, fit_intercept=False,
     )  # fmt: skip
     tenths = np.searchsorted(np.quantile(y, np.linspace(0, 1, 11)[1:-1]), y, side="right")
     assert set(np.bincount(tenths[small.indices])) == {10}
@@ -191,15 +195,19 @@ def test_strata_keep_their_shares(labelled, numbers, method):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_class_is_there(method):
     X, y = load_iris(return_X_y=True)
-    small = ss.compress(X, y, n_keep=3, method=method, alpha=1e-2, random_state=0)
+    small = ss.compress(
+        X, y, n_keep=3, method=method, alpha=1e-2, random_state=0, fit_intercept=False
+    )
     assert set(y[small.indices]) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("reweight", [False, True])
 def test_hybrid_is_exact_where_the_budget_allows(labelled, reweight):
     X, y = labelled
-    active = ss.screen(X, y, alpha=1e-2).keep.sum()
-    small = ss.compress(X, y, n_keep=int(active) + 5, alpha=1e-2, reweight=reweight)
+    active = ss.screen(X, y, alpha=1e-2, fit_intercept=False).kept.sum()
+    small = ss.compress(
+        X, y, n_keep=int(active) + 5, alpha=1e-2, reweight=reweight, fit_intercept=False
+    )
     assert small.certified
     assert (small.weights is not None) == reweight
     full = ss.SafeClassifier(alpha=1e-2, tol=1e-10, fit_intercept=False).fit(X, y)
@@ -213,7 +221,14 @@ def test_given_weights_stay_without_reweighting(labelled):
     weights = np.random.default_rng(0).choice([0.0, 1.0, 3.0], len(y))
     for method in METHODS:
         small = ss.compress(
-            X, y, n_keep=50, method=method, sample_weight=weights, reweight=False, random_state=0
+            X,
+            y,
+            n_keep=50,
+            method=method,
+            sample_weight=weights,
+            reweight=False,
+            random_state=0,
+            fit_intercept=False,
         )
         np.testing.assert_array_equal(small.weights, weights[small.indices])
         assert (small.weights > 0).all()
@@ -222,12 +237,14 @@ def test_given_weights_stay_without_reweighting(labelled):
 def test_alpha_stays_where_the_kept_rows_stand_for_all(labelled):
     X, y = labelled
     for method in ("random", "leverage"):
-        small = ss.compress(X, y, n_keep=60, alpha=1e-2, method=method, reweight=False)
+        small = ss.compress(
+            X, y, n_keep=60, alpha=1e-2, method=method, reweight=False, fit_intercept=False
+        )
         assert small.weights is None and small.alpha == pytest.approx(1e-2)
     for method in ("screening", "margin"):
-        small = ss.compress(X, y, n_keep=60, alpha=1e-2, method=method)
+        small = ss.compress(X, y, n_keep=60, alpha=1e-2, method=method, fit_intercept=False)
         assert small.weights is None and small.alpha == pytest.approx(1e-2 * 600 / 60)
-    between = ss.compress(X, y, n_keep=60, alpha=1e-2, reweight=False).alpha
+    between = ss.compress(X, y, n_keep=60, alpha=1e-2, reweight=False, fit_intercept=False).alpha
     assert 1e-2 < between < 1e-2 * 600 / 60
 
 
@@ -236,14 +253,22 @@ def test_intervals(numbers):
     Y = np.column_stack([y - 0.3, np.where(y > 1, np.inf, y + 0.3)])
     for method in METHODS:
         small = ss.compress(
-            X, Y, n_keep=0.25, loss="squared_interval", method=method, stratify=True
+            X,
+            Y,
+            n_keep=0.25,
+            loss="squared_interval",
+            method=method,
+            stratify=True,
+            fit_intercept=False,
         )
         assert len(small.indices) == 100
 
 
 def test_constraints(labelled):
     X, y = labelled
-    small = ss.compress(X, y, n_keep=50, penalty=ss.penalties.L2Ball(2.0), random_state=0)
+    small = ss.compress(
+        X, y, n_keep=50, penalty=ss.penalties.L2Ball(2.0), random_state=0, fit_intercept=False
+    )
     assert small.weights.sum() == pytest.approx(len(y))
 
 
@@ -275,7 +300,7 @@ def test_a_curve(labelled):
     with progress.listening(lambda *news: told.append(news)):
         curve = ss.compression_curve(
             X, y, alpha=1e-2, fractions=[0.9, 0.0, 0.5], methods=METHODS, n_repeats=3,
-            random_state=0,
+            random_state=0, fit_intercept=False,
         )  # fmt: skip
     assert curve.fractions.tolist() == [0.0, 0.5, 0.9]
     assert curve.n_kept.tolist() == [480, 240, 48]
@@ -316,7 +341,9 @@ def test_a_curve_of_numbers_with_test_data(numbers):
 
 def test_a_curve_without_enough_rows_for_the_classes():
     X, y = load_iris(return_X_y=True)
-    curve = ss.compression_curve(X, y, fractions=[0.99], methods=["random"], n_repeats=2)
+    curve = ss.compression_curve(
+        X, y, fractions=[0.99], methods=["random"], n_repeats=2, fit_intercept=False
+    )
     assert np.isnan(curve.scores).all()
 
 
@@ -335,7 +362,7 @@ def test_a_curve_without_enough_rows_for_the_classes():
         ({"method": None}, "method=None is not known"),
         ({"loss": "squard"}, "loss='squard' is not known"),
         ({"alpha": -1.0}, "alpha must be positive"),
-        ({"region": "bal"}, "region='bal' is not known"),
+        ({"region": "bal"}, "screening='bal' is not known"),
         ({"sample_weight": np.zeros(600)}, "sample_weight is zero everywhere"),
         ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries"),
     ],
@@ -349,7 +376,7 @@ def test_refuses(labelled, arguments, words):
 def test_refuses_what_is_no_number(labelled):
     for n_keep in ("10%", None, True):
         with pytest.raises(TypeError, match="n_keep must be a number of samples or a share"):
-            ss.compress(*labelled, n_keep=n_keep)
+            ss.compress(*labelled, n_keep=n_keep, fit_intercept=False)
 
 
 def test_refuses_data_that_are_not_finite(labelled):
@@ -357,20 +384,20 @@ def test_refuses_data_that_are_not_finite(labelled):
     X = X.copy()
     X[3, 2] = np.nan
     with pytest.raises(ValueError, match="NaN or infinity"):
-        ss.rank_samples(X, y)
+        ss.rank_samples(X, y, fit_intercept=False)
 
 
 @pytest.mark.parametrize("fractions", [[], [1.0], [-0.1], 0.5, ["a"]])
 def test_refuses_fractions(labelled, fractions):
     with pytest.raises(ValueError, match="fractions must be a list"):
-        ss.compression_curve(*labelled, fractions=fractions)
+        ss.compression_curve(*labelled, fractions=fractions, fit_intercept=False)
 
 
 def test_refuses_methods_and_repeats_of_a_curve(labelled):
     with pytest.raises(ValueError, match="did you mean 'margin'"):
-        ss.compression_curve(*labelled, methods=["margins"])
+        ss.compression_curve(*labelled, methods=["margins"], fit_intercept=False)
     with pytest.raises(ValueError, match="n_repeats must be a positive integer"):
-        ss.compression_curve(*labelled, n_repeats=0)
+        ss.compression_curve(*labelled, n_repeats=0, fit_intercept=False)
 
 
 def test_nothing_is_solved_for_random_and_leverage(labelled, monkeypatch):
@@ -378,7 +405,7 @@ def test_nothing_is_solved_for_random_and_leverage(labelled, monkeypatch):
 
     monkeypatch.setattr(examined, "solve_path", lambda *_: pytest.fail("solved"))
     for method in ("random", "leverage"):
-        ss.compress(*labelled, n_keep=10, method=method)
-        ss.rank_samples(*labelled, method=method)
+        ss.compress(*labelled, n_keep=10, method=method, fit_intercept=False)
+        ss.rank_samples(*labelled, method=method, fit_intercept=False)
     samples = examine(*labelled, Training(), None, "auto", 0)
     assert samples.class_codes.shape == (600,)

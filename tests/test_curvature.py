@@ -63,7 +63,13 @@ def warm(pixels):
     X, y = pixels
     B, alpha = y[:, None] * X, 2e-4
     x = newton(B, newton(B, np.zeros(X.shape[1]), 3e-4, 15), alpha, 1)
-    return make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=alpha).problem, x, B
+    return (
+        make_problems(
+            X, y, loss="squared_hinge", penalty="l2", alpha=alpha, fit_intercept=False
+        ).problem,
+        x,
+        B,
+    )
 
 
 def test_agrees_with_the_oracle(warm):
@@ -103,12 +109,12 @@ def test_l1_on_real_data_without_a_guess(pixels):
     arguments = {"loss": "safe_logistic", "penalty": "l1", "alpha": 3e-4}
     problem = make_problems(X, y, **arguments).problem
     rough, exact = (newton_solver(problem, tol=tol).at for tol in (1e-4, 1e-10))
-    result = ss.screen(X, y, **arguments, coef=rough.point, region="curvature")
+    result = ss.screen(X, y, **arguments, coef=rough.point, screening="curvature")
     assert result.certified
-    assert np.mean(~result.keep) > 0.5 * np.mean(problem.y * exact.pred > 1)
+    assert np.mean(~result.kept) > 0.5 * np.mean(problem.y * exact.pred > 1)
     assert result.zero_coef.sum() > 400
     assert np.abs(exact.point[result.zero_coef]).max() == 0
-    assert (problem.y * exact.pred)[~result.keep].min() > 1.0
+    assert (problem.y * exact.pred)[~result.kept].min() > 1.0
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
@@ -196,7 +202,7 @@ def test_row_subsets_are_the_rows():
 
 def test_a_range_of_alphas(pixels):
     X, y = pixels
-    found = ss.screen_range(X, y, alpha=(1e-3, 1.1e-3))
+    found = ss.screen_range(X, y, alpha_range=(1e-3, 1.1e-3), fit_intercept=False)
     assert found.certified
     assert found.undecided.mean() < 0.2
     for alpha in (1e-3, 1.04e-3, 1.1e-3):
@@ -204,10 +210,10 @@ def test_a_range_of_alphas(pixels):
         pred = X @ best
         assert (found.lower <= pred).all() and (pred <= found.upper).all()
         assert found.result(alpha).check(best).passed
+    ends = [newton(y[:, None] * X, np.zeros(X.shape[1]), a, 20) for a in found.alpha_range]
     two = ss.screen_range(
-        X, y, alpha=(1e-3, 1.1e-3),
-        coef=np.stack([newton(y[:, None] * X, np.zeros(X.shape[1]), a, 20) for a in found.alpha]),
-    )  # fmt: skip
+        X, y, alpha_range=(1e-3, 1.1e-3), coef=np.stack(ends), fit_intercept=False
+    )
     assert two.undecided.mean() < 0.2
     with pytest.raises(ValueError, match="outside the interval"):
         found.result(1.0)
@@ -223,12 +229,12 @@ def test_a_range_of_alphas(pixels):
 )
 def test_ranges_are_checked(alpha, error, words):
     with pytest.raises(error, match=words):
-        ss.screen_range(np.eye(2), [0, 1], alpha=alpha)
+        ss.screen_range(np.eye(2), [0, 1], alpha_range=alpha, fit_intercept=False)
 
 
 def test_a_hinge_has_ranges_too():
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(100, 3)), rng.choice([0, 1], 100)
-    found = ss.screen_range(X, y, loss="hinge", alpha=(50.0, 51.0))
+    found = ss.screen_range(X, y, loss="hinge", alpha_range=(50.0, 51.0), fit_intercept=False)
     assert found.certified
     assert (~found.undecided).mean() > 0.5

@@ -17,20 +17,20 @@ def findings():
 
 def test_most_samples_go_and_the_model_stays(findings):
     assert findings.result.certified
-    assert findings.result.keep.mean() < 0.4
+    assert findings.result.kept.mean() < 0.4
     assert findings.coef_change < 1e-9
     assert findings.n_disagreements == 0
 
 
 def test_margins_of_dropped_samples_are_above_one(findings):
     margins = findings.y * (findings.X @ findings.on_all.coef)
-    assert margins[~findings.result.keep].min() > 1.0
+    assert margins[~findings.result.kept].min() > 1.0
     np.testing.assert_allclose(margins, findings.margins, atol=1e-5)
 
 
 def test_the_story_has_the_numbers(findings):
     story = demo.tell(findings)
-    keep = findings.result.keep
+    keep = findings.result.kept
     for number in (len(keep), keep.sum(), (~keep).sum(), f"0 of {len(keep)}"):
         assert str(number) in story
     assert "proved to have no influence" in story

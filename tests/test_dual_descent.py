@@ -106,7 +106,8 @@ def test_weights_are_repetitions():
     problem = problem_of("hinge", n=60)
     rows = np.repeat(np.arange(60), np.round(2 * problem.weights).astype(int))
     repeated = make_problems(
-        problem.design.matrix[rows], problem.y[rows], loss="hinge", penalty="l2", alpha=1e-3
+        problem.design.matrix[rows], problem.y[rows], loss="hinge", penalty="l2", alpha=1e-3,
+        fit_intercept=False,
     ).problem  # fmt: skip
     one, other = fitted(problem, 1e-11), fitted(repeated, 1e-11)
     room = one.gap + other.gap

@@ -23,7 +23,7 @@ def problem_of(n, p, loss="squared_hinge", penalty="l2", alpha=0.1, seed=0):
     X = rng.normal(size=(n, p))
     signal = X @ rng.normal(size=p) + 0.5 * rng.normal(size=n)
     y = np.sign(signal) if ss.losses.LOSSES[loss].task == "classification" else signal
-    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha).problem
+    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=False).problem
 
 
 def run(problem, n_steps, form, depth="deep", radius=None):
@@ -179,7 +179,14 @@ def test_radius_that_cannot_contain_the_optimum(region):
     problem = problem_of(50, 3)
     coef = optimum(problem).point + 1.0
     with pytest.raises(RegionError, match=r"radius=0.001 cannot contain .* larger radius"):
-        ss.screen(problem.design.data, problem.y, alpha=0.1, coef=coef, region=region)
+        ss.screen(
+            problem.design.data,
+            problem.y,
+            alpha=0.1,
+            coef=coef,
+            screening=region,
+            fit_intercept=False,
+        )
 
 
 def test_radius_beyond_what_the_constraint_allows():

@@ -184,7 +184,7 @@ def test_epsilon_of_every_sample(numbers):
     X, y = numbers
     epsilon = np.linspace(0, 0.5, len(y))
     model = ss.SafeRegressor(epsilon=epsilon).fit(X, y)
-    intervals = ss.IntervalRegressor(1e-4).fit(X, np.column_stack([y - epsilon, y + epsilon]))
+    intervals = ss.IntervalRegressor(alpha=1e-4).fit(X, np.column_stack([y - epsilon, y + epsilon]))
     np.testing.assert_allclose(model.coef_, intervals.coef_, atol=1e-4)
 
 

@@ -56,7 +56,9 @@ def samples(n=300, p=4, seed=0):
 def test_solution_is_optimal(loss, penalty, fit_intercept):
     X, Y = samples(60, 3, seed=2)
     weights = np.random.default_rng(1).choice([0.0, 1.0, 3.0], 60)
-    model = ss.IntervalRegressor(0.05, penalty=penalty, loss=loss, fit_intercept=fit_intercept)
+    model = ss.IntervalRegressor(
+        alpha=0.05, penalty=penalty, loss=loss, fit_intercept=fit_intercept
+    )
     model.fit(X, Y, sample_weight=weights)
     problem = make_problems(
         X, Y, loss=loss, penalty=penalty, alpha=0.05, fit_intercept=fit_intercept,
@@ -84,7 +86,7 @@ def test_dropped_samples_have_no_influence(loss):
     X, Y = samples(400)
     Y[:, 0] -= 2.0
     Y[:, 1] += 2.0
-    model = ss.IntervalRegressor(0.1, loss=loss, tol=1e-7).fit(X, Y)
+    model = ss.IntervalRegressor(alpha=0.1, loss=loss, tol=1e-7).fit(X, Y)
     assert 0 < model.kept_.sum() < 200
     assert not (model.undecided_ & ~model.kept_).any()
     share = model.kept_.mean()
@@ -95,7 +97,7 @@ def test_dropped_samples_have_no_influence(loss):
 
 def test_history_tells_how_things_stood():
     X, Y = samples(2000)
-    model = ss.IntervalRegressor(0.1, tol=1e-9, loss="smoothed_interval").fit(X, Y)
+    model = ss.IntervalRegressor(alpha=0.1, tol=1e-9, loss="smoothed_interval").fit(X, Y)
     first, last = model.history_[0], model.history_[-1]
     assert first["n_undecided"] == 2000 and last["n_undecided"] < 100
     assert model.dual_gap_ <= first["gap"] and first["passes"] < last["passes"]
@@ -120,7 +122,7 @@ def test_equal_widths_are_support_vector_regression():
 
 def test_storage_does_not_matter():
     X, Y = samples()
-    plain = ss.IntervalRegressor(0.01, tol=1e-10).fit(X, Y)
+    plain = ss.IntervalRegressor(alpha=0.01, tol=1e-10).fit(X, Y)
     stored = [
         (sparse.csr_array(X), Y),
         (sparse.csc_matrix(X), Y),
@@ -146,11 +148,11 @@ def test_feature_names():
 
 def test_warm_start():
     X, Y = samples()
-    model = ss.IntervalRegressor(0.1, penalty="l1", warm_start=True).fit(X, Y)
+    model = ss.IntervalRegressor(alpha=0.1, penalty="l1", warm_start=True).fit(X, Y)
     cold = model.n_iter_
     assert model.fit(X, Y).n_iter_ == 0 < cold
     model.set_params(alpha=0.09).fit(X, Y)
-    fresh = ss.IntervalRegressor(0.09, penalty="l1").fit(X, Y)
+    fresh = ss.IntervalRegressor(alpha=0.09, penalty="l1").fit(X, Y)
     assert model.n_iter_ <= fresh.n_iter_
     np.testing.assert_allclose(model.coef_, fresh.coef_, atol=1e-4)
     with pytest.raises(ValueError, match="warm_start=True"):
@@ -171,14 +173,14 @@ def test_score_of_points_is_r2():
     X, Y = samples()
     y, weights = Y[:, 0].copy(), np.random.default_rng(0).uniform(0, 2, 300)
     y[np.isinf(y)] = 0.0
-    model = ss.IntervalRegressor(1.0).fit(X, y)
+    model = ss.IntervalRegressor(alpha=1.0).fit(X, y)
     expected = r2_score(y, model.predict(X), sample_weight=weights)
     assert model.score(X, y, sample_weight=weights) == pytest.approx(expected, abs=1e-8)
 
 
 def test_score_and_coverage_by_hand():
     X = np.array([[0.0], [1.0], [2.0]])
-    model = ss.IntervalRegressor(1e-9, fit_intercept=False).fit(X, [0.0, 1.0, 2.0])
+    model = ss.IntervalRegressor(alpha=1e-9, fit_intercept=False).fit(X, [0.0, 1.0, 2.0])
     Y = np.array([[0.5, INF], [0.0, 2.0], [-INF, 1.0]])
     # distances ½, 0, 1; a constant in [½, 1] would hit all three
     assert model.coverage(X, Y) == pytest.approx(1 / 3)
@@ -281,7 +283,7 @@ def test_neuroblastoma_path(neuroblastoma, penalty, largest, capsys):
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_neuroblastoma_against_a_conic_solver(neuroblastoma, penalty):
     X, Y = neuroblastoma[0][::10, :20], neuroblastoma[1][::10]
-    model = ss.IntervalRegressor(1e-2, penalty=penalty, tol=1e-10).fit(X, Y)
+    model = ss.IntervalRegressor(alpha=1e-2, penalty=penalty, tol=1e-10).fit(X, Y)
     problem = make_problems(
         X, Y, loss="squared_interval", penalty=penalty, alpha=1e-2, fit_intercept=True
     ).problem
@@ -296,7 +298,7 @@ def test_neuroblastoma_beats_the_best_constant(neuroblastoma):
     X, Y = neuroblastoma
     hits, constant_hits = [], []
     for train, test in KFold(5, shuffle=True, random_state=0).split(X):
-        model = ss.IntervalRegressor(1e-2).fit(X[train], Y[train])
+        model = ss.IntervalRegressor(alpha=1e-2).fit(X[train], Y[train])
         hits.append(model.coverage(X[test], Y[test]))
         # of all constants the one that hits most training intervals lies at one of their ends
         ends = np.unique(Y[train][np.isfinite(Y[train])])

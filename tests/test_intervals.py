@@ -66,13 +66,15 @@ def test_equal_widths_screen_as_the_insensitive_loss(penalty):
     X = np.round(8 * rng.normal(size=(60, 3))) / 8
     center = np.round(8 * (X @ [1.0, -0.5, 0.0] + 0.3 * rng.normal(size=60))) / 8
     coef = optimum(
-        make_problems(X, center, loss=PAIRS[0][1](0.5), penalty=penalty, alpha=0.05).problem
+        make_problems(
+            X, center, loss=PAIRS[0][1](0.5), penalty=penalty, alpha=0.05, fit_intercept=False
+        ).problem
     ).point
     arguments = {"penalty": penalty, "alpha": 0.05, "coef": coef}
     ends = np.column_stack([center - 0.5, center + 0.5])
     interval = ss.screen(X, ends, loss="squared_interval", **arguments)
     tube = ss.screen(X, center, loss=SquaredEpsilonInsensitive(epsilon=0.5), **arguments)
-    np.testing.assert_array_equal(interval.keep, tube.keep)
+    np.testing.assert_array_equal(interval.kept, tube.kept)
     np.testing.assert_array_equal(interval.undecided, tube.undecided)
     assert interval.gap == pytest.approx(tube.gap, rel=1e-6, abs=1e-14)
 
@@ -94,7 +96,7 @@ def test_screen_drops_intervals_and_keeps_the_optimum(loss, fit_intercept):
         sample_weight=rng.choice([0.0, 1.0, 2.0], 80), fold="always",
     )  # fmt: skip
     assert result.certified
-    assert not result.keep.all()
+    assert not result.kept.all()
     assert not np.isnan(result.score).any()
     full, reduced = optimum(result.problem), optimum(result.reduced)
     assert reduced.value == pytest.approx(full.value, rel=1e-6)
@@ -110,7 +112,7 @@ def test_all_intervals_open_on_one_side(loss, side):
     Y[:, side] = INF if side else -INF
     result = ss.screen(X, Y, loss=loss, alpha=0.1, fit_intercept=True)
     assert result.problem.constant_value == 0
-    assert result.keep.all()
+    assert result.kept.all()
     assert result.gap == pytest.approx(0, abs=1e-10)
     assert not np.isnan(result.score).any()
 
@@ -127,7 +129,12 @@ def test_constant_value_lies_among_the_finite_ends():
 def test_rounding_is_relative_to_the_larger_finite_end():
     Y = np.array([[0.0, 1e12], [-1e12, 0.0], [0.0, INF]])
     problem = make_problems(
-        np.ones((3, 1)), Y, loss="squared_interval", penalty="l2", alpha=1.0
+        np.ones((3, 1)),
+        Y,
+        loss="squared_interval",
+        penalty="l2",
+        alpha=1.0,
+        fit_intercept=False,
     ).problem
     error = problem.prediction_error(problem.evaluate(np.zeros(1)))
     eps = np.finfo(float).eps
@@ -148,8 +155,8 @@ def test_one_column_means_width_zero():
 def test_frames(frame):
     Y = frame({"low": [0.0, -INF], "high": [INF, 3.0]})
     np.testing.assert_array_equal(as_intervals(Y), [[0, INF], [-INF, 3]])
-    result = ss.screen(np.eye(2), Y, loss="squared_interval")
-    assert result.keep.shape == (2,)
+    result = ss.screen(np.eye(2), Y, loss="squared_interval", fit_intercept=False)
+    assert result.kept.shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +179,9 @@ def test_frames(frame):
 )
 def test_bad_intervals_are_named(y, words):
     with pytest.raises(ValueError) as caught:
-        ss.screen(np.ones((9 if len(y) == 9 else 2, 1)), y, loss="squared_interval")
+        ss.screen(
+            np.ones((9 if len(y) == 9 else 2, 1)), y, loss="squared_interval", fit_intercept=False
+        )
     message = str(caught.value)
     assert all(word in message for word in words), message
     assert "\n" not in message and message.endswith(".")
@@ -180,7 +189,7 @@ def test_bad_intervals_are_named(y, words):
 
 def test_two_columns_are_refused_by_other_losses():
     with pytest.raises(ValueError, match="one entry per sample"):
-        ss.screen(np.ones((2, 1)), [[0, 1], [1, 2]], loss="squared")
+        ss.screen(np.ones((2, 1)), [[0, 1], [1, 2]], loss="squared", fit_intercept=False)
 
 
 def test_distance():
@@ -191,4 +200,10 @@ def test_distance():
 def test_edits_need_intervals_too():
     region = ss.regions.EditBall(np.zeros(1), 0.1, added=ss.regions.Edit(np.ones((1, 1)), [1.0]))
     with pytest.raises(ValueError, match="Edit: y has shape"):
-        ss.screen(np.ones((2, 1)), [[0, 1], [1, 2]], loss="squared_interval", region=region)
+        ss.screen(
+            np.ones((2, 1)),
+            [[0, 1], [1, 2]],
+            loss="squared_interval",
+            screening=region,
+            fit_intercept=False,
+        )

@@ -279,10 +279,10 @@ def test_the_papers_ellipsoid_on_a_kernel(moons):
         kernel="precomputed", alpha=1e-3, fit_intercept=False, screening="curvature"
     ).fit(K, y)
     coef = A.T @ coordinates(model, len(y))
-    ellipsoid = ss.screen(A, y, **how, coef=coef, region="ellipsoid")
+    ellipsoid = ss.screen(A, y, **how, coef=coef, screening="ellipsoid")
     # both hold: what the ellipsoid drops carries nothing
-    assert not (~ellipsoid.keep)[model.support_].any()
-    assert (~model.kept_).sum() >= (~ellipsoid.keep).sum() > 0
+    assert not (~ellipsoid.kept)[model.support_].any()
+    assert (~model.kept_).sum() >= (~ellipsoid.kept).sum() > 0
 
 
 # --- paths and memory -----------------------------------------------------------------------------
@@ -305,7 +305,9 @@ def test_path(moons, loss):
 def test_path_of_intervals(waves):
     X, y = waves
     Y = np.column_stack([y - 0.3, np.where(np.arange(len(y)) % 3, y + 0.3, np.inf)])
-    path = ss.safe_kernel_path(X, Y, alphas=[1e-2, 1e-3], loss="squared_interval")
+    path = ss.safe_kernel_path(
+        X, Y, alphas=[1e-2, 1e-3], loss="squared_interval", fit_intercept=False
+    )
     assert (path.relative_gaps <= 1e-6).all() and path.classes is None
 
 
@@ -325,7 +327,7 @@ def test_warm_start(moons):
 def test_memory_stays_within_its_budget(loss):
     """No n × n matrix, and a model as good where hardly anything can be kept."""
     X, y = make_moons(3000, noise=0.2, random_state=0)
-    model = ss.SafeKernelClassifier(loss, gamma=1.0, alpha=1e-3, cache_size=2)
+    model = ss.SafeKernelClassifier(loss, gamma=1.0, alpha=1e-3, memory="2 MB")
     model.fit(X[:300], y[:300])  # what is imported and compiled
     tracemalloc.start()
     model.fit(X, y)
@@ -341,7 +343,7 @@ def test_kept_rows_are_rows_of_the_matrix():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 3))
     kernel = PairwiseKernel(X, "rbf", {"gamma": 0.5})
-    K, gram = rbf_kernel(X, gamma=0.5), GramColumns(kernel, cache_size=0.5)
+    K, gram = rbf_kernel(X, gamma=0.5), GramColumns(kernel, memory=500_000)
     for _ in range(6):
         beta = np.where(rng.random(700) < rng.random(), rng.normal(size=700), 0.0)
         np.testing.assert_allclose(gram.product(beta), K @ beta, atol=1e-11)
@@ -409,7 +411,7 @@ def test_indefinite_beyond_what_is_checked(monkeypatch):
         ({"kernel": "poly", "coef0": -1.0}, "coef0 must be 0 or more"),
         ({"kernel": "poly", "degree": 2.5}, "degree must be a positive integer"),
         ({"gamma": -1.0}, "gamma must be positive"),
-        ({"cache_size": 0}, "cache_size must be positive"),
+        ({"memory": 0}, "memory must be a size"),
         (
             {"screening": "ellipsoid"},
             "screening='ellipsoid' is not known.*auto, curvature, gap_ball",
@@ -430,14 +432,18 @@ def test_says_when_it_did_not_converge(moons):
     with pytest.warns(ConvergenceWarning, match="increase max_iter"):
         ss.SafeKernelClassifier("hinge", alpha=1e-6, tol=1e-14, max_iter=1).fit(*moons)
     with pytest.warns(ConvergenceWarning, match="safe_kernel_path did not converge"):
-        ss.safe_kernel_path(*moons, alphas=[1e-6], loss="hinge", tol=1e-15, max_iter=1)
+        ss.safe_kernel_path(
+            *moons, alphas=[1e-6], loss="hinge", tol=1e-15, max_iter=1, fit_intercept=False
+        )
 
 
 def test_rounding_is_that_of_how_predictions_came_about(moons):
     """Also where many others were computed since, and the way there is forgotten."""
     X, y = moons
     problem = with_kernel(
-        make_problems(X, y, loss="hinge", penalty="l2", alpha=1e-2).problem, X, "rbf"
+        make_problems(X, y, loss="hinge", penalty="l2", alpha=1e-2, fit_intercept=False).problem,
+        X,
+        "rbf",
     )
     design, rng = problem.design, np.random.default_rng(0)
     beta = rng.normal(size=len(y))

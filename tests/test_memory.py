@@ -30,7 +30,9 @@ def test_single_precision_is_never_copied_whole(order, screening):
     """At most the kept rows as they are, and numbers per row: a float64 copy is twice the data."""
     X, y = rows_and_labels()
     X = np.asarray(X, order=order)
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=1e-2).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=1e-2, fit_intercept=False
+    ).problem
     levels = [[problem.at_level(alpha)] for alpha in (1e-2, 3e-3, 1e-3)]
     tracemalloc.start()
     try:

@@ -50,7 +50,9 @@ def test_more_columns_than_a_gram_matrix_allows(ball):
     rng = np.random.default_rng(0)
     X = sparse.random_array((200, 6000), density=0.01, rng=rng, format="csr")
     y = np.sign(X[:, :400] @ rng.normal(size=400) + 1e-3)
-    problem = make_problems(X, y, loss="squared_hinge", penalty=ball(2.0), alpha=1.0).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty=ball(2.0), alpha=1.0, fit_intercept=False
+    ).problem
     ((found,),) = multiplier_path([[problem]], Settings(tol=1e-6))
     assert found.converged and found.relative_gap <= 1e-6
 
@@ -61,6 +63,8 @@ def test_norms_that_differ_by_a_rounding_end_the_search():
     X = rng.normal(size=(8, 1))
     y = 3 * X[:, 0] + rng.normal(size=8)
     ball = penalties.L2Ball(radius=2.313553220)
-    problem = make_problems(X, y, loss="squared", penalty=ball, alpha=1.0).problem
+    problem = make_problems(
+        X, y, loss="squared", penalty=ball, alpha=1.0, fit_intercept=False
+    ).problem
     ((fit,),) = multiplier_path([[problem]], Settings(tol=1e-14, max_iter=50))
     assert fit.gap < 1e-10

@@ -137,7 +137,7 @@ def test_units_do_not_matter(scale, penalty):
     power = 1 if penalty == "l1" else 2
     other = make_problems(
         scale * problem.design.data, problem.y, loss=problem.loss, penalty=penalty,
-        alpha=problem.alpha * scale**power,
+        alpha=problem.alpha * scale**power, fit_intercept=False,
     ).problem  # fmt: skip
     first, second = newton(problem, tol=1e-10), newton(other, tol=1e-10)
     assert first.converged and second.converged

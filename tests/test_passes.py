@@ -49,7 +49,9 @@ def test_screening_around_a_solution_takes_one_gap_and_one_rounding_bound(counts
     # twelve columns: the ellipsoid method, which evaluates further points, is left out of "auto"
     X = np.hstack([X, np.zeros((len(X), 4))])
     coef = np.append(coef, np.zeros(4))
-    result = ss.screen(X, y, penalty=penalty, alpha=1e-2, coef=coef, region=region)
+    result = ss.screen(
+        X, y, penalty=penalty, alpha=1e-2, coef=coef, screening=region, fit_intercept=False
+    )
     assert counts == {"gaps": 1, "roundings": 1}
     # nor does looking at the result
     assert result.gap > 0 and result.summary() and result.zero_coef.shape == (12,)
@@ -62,7 +64,7 @@ def test_screening_under_l1_takes_one_gap_while_features_leave(counts):
     coef = ss.SafeClassifier(penalty="l1", alpha=0.05, fit_intercept=False).fit(X, y).coef_
     assert (coef == 0).sum() > 20
     counts.update(gaps=0, roundings=0)
-    result = ss.screen(X, y, penalty="l1", alpha=0.05, coef=coef)
+    result = ss.screen(X, y, penalty="l1", alpha=0.05, coef=coef, fit_intercept=False)
     assert result.zero_coef.sum() > 20
     assert counts == {"gaps": 1, "roundings": 1}
 

@@ -71,25 +71,29 @@ def test_storage(store):
         stored = pd.DataFrame(X)
     else:
         stored = X.astype(np.float32) if store is np.float32 else store(X)
-    expected = ss.safe_path(X, y, alphas=ALPHAS[:3], tol=1e-10)
-    found = ss.safe_path(stored, y, alphas=ALPHAS[:3], tol=1e-10)
+    expected = ss.safe_path(X, y, alphas=ALPHAS[:3], tol=1e-10, fit_intercept=False)
+    found = ss.safe_path(stored, y, alphas=ALPHAS[:3], tol=1e-10, fit_intercept=False)
     np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-9)
 
 
 def test_weights_are_repetitions():
     X, y = samples(200)
     weights = np.random.default_rng(1).integers(0, 4, 200)
-    weighted = ss.safe_path(X, y, alphas=ALPHAS, sample_weight=weights, tol=1e-10)
-    repeated = ss.safe_path(X.repeat(weights, 0), y.repeat(weights), alphas=ALPHAS, tol=1e-10)
+    weighted = ss.safe_path(
+        X, y, alphas=ALPHAS, sample_weight=weights, tol=1e-10, fit_intercept=False
+    )
+    repeated = ss.safe_path(
+        X.repeat(weights, 0), y.repeat(weights), alphas=ALPHAS, tol=1e-10, fit_intercept=False
+    )
     np.testing.assert_allclose(weighted.coefs, repeated.coefs, atol=1e-9)
 
 
 def test_alphas_fall_and_radii_grow():
     X, y = samples()
-    path = ss.safe_path(X, y, alphas=[1e-3, 1e-1, 1e-2])
+    path = ss.safe_path(X, y, alphas=[1e-3, 1e-1, 1e-2], fit_intercept=False)
     np.testing.assert_array_equal(path.alphas, [1e-1, 1e-2, 1e-3])
     for ball, order in (("l1_ball", 1), ("l2_ball", 2)):
-        path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1])
+        path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1], fit_intercept=False)
         norms = np.linalg.norm(path.coefs, ord=order, axis=1)
         np.testing.assert_allclose(norms, [0.1, 0.2], rtol=1e-6)
 
@@ -104,19 +108,23 @@ def test_default_grid_begins_with_the_constant_model():
 
 def test_elastic_net_by_its_ratio():
     X, y = samples()
-    named = ss.safe_path(X, y, penalty="elastic_net", l1_ratio=0.3, alphas=ALPHAS[:2])
-    built = ss.safe_path(X, y, penalty=ss.penalties.ElasticNet(0.3), alphas=ALPHAS[:2])
+    named = ss.safe_path(
+        X, y, penalty="elastic_net", l1_ratio=0.3, alphas=ALPHAS[:2], fit_intercept=False
+    )
+    built = ss.safe_path(
+        X, y, penalty=ss.penalties.ElasticNet(0.3), alphas=ALPHAS[:2], fit_intercept=False
+    )
     np.testing.assert_array_equal(named.coefs, built.coefs)
     with pytest.raises(ValueError, match="goes with penalty='elastic_net' only"):
-        ss.safe_path(X, y, l1_ratio=0.3)
+        ss.safe_path(X, y, l1_ratio=0.3, fit_intercept=False)
 
 
 def test_later_points_cost_about_a_pass():
     """Each further alpha reads the rows near their kinks, and all rows once."""
     X, y = samples(20000, 10)
     alphas = np.geomspace(1e-2, 1e-3, 20)
-    screened = ss.safe_path(X, y, alphas=alphas)
-    everything = ss.safe_path(X, y, alphas=alphas, screening=None)
+    screened = ss.safe_path(X, y, alphas=alphas, fit_intercept=False)
+    everything = ss.safe_path(X, y, alphas=alphas, screening=None, fit_intercept=False)
     assert screened.passes[5:].max() < 1.5
     assert screened.passes[5:].sum() < 0.8 * everything.passes[5:].sum()
     assert (screened.n_undecided == 0).all() and (screened.relative_gaps < 1e-9).all()
@@ -127,10 +135,10 @@ def test_wrong_guesses_are_found_out(monkeypatch):
     from safesift.solvers import newton
 
     X, y = samples(2000)
-    expected = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
+    expected = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10, fit_intercept=False)
     monkeypatch.setattr(newton, "_FURTHER", 0.0)
     monkeypatch.setattr(newton, "_MEAN_SHARE", 0.0)
-    found = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10)
+    found = ss.safe_path(X, y, alphas=ALPHAS, tol=1e-10, fit_intercept=False)
     assert (found.relative_gaps <= 1e-10).all()
     np.testing.assert_allclose(found.coefs, expected.coefs, atol=1e-5)
 
@@ -156,7 +164,7 @@ def test_problems_together_are_the_problems_alone():
 def test_not_converged():
     X, y = samples()
     with pytest.warns(ConvergenceWarning, match="safe_path did not converge for 1 of 1 alphas"):
-        path = ss.safe_path(X, y, alphas=[1e-3], max_iter=1, tol=1e-12)
+        path = ss.safe_path(X, y, alphas=[1e-3], max_iter=1, tol=1e-12, fit_intercept=False)
     assert path.relative_gaps[0] > 1e-12
 
 
@@ -182,7 +190,7 @@ def test_picture():
 
     matplotlib.use("agg")
     X, y = samples(100)
-    axes = ss.safe_path(X, y, alphas=ALPHAS).plot()
+    axes = ss.safe_path(X, y, alphas=ALPHAS, fit_intercept=False).plot()
     assert axes.get_xlabel() == "alpha"
     assert len(axes.lines) == X.shape[1]
 
@@ -192,6 +200,6 @@ def test_a_guess_is_never_published_as_proved(solver):
     """A radius that is a guess may say which rows to read, not what became of them."""
     X, y = samples(200)
     guess = ss.regions.GuessedBall(0.5)
-    found = ss.safe_path(X, y, alphas=[1e-3], screening=guess, solver=solver)
+    found = ss.safe_path(X, y, alphas=[1e-3], screening=guess, solver=solver, fit_intercept=False)
     assert found.relative_gaps[0] <= 1e-6
     assert found.n_kept[0] == found.n_undecided[0] == 200

@@ -189,7 +189,7 @@ def test_flat_minimum_without_derivative_is_not_trusted():
 def test_per_sample_parameters_inside_a_scaled_loss_are_counted():
     loss = losses.Scaled(losses.EpsilonInsensitive(np.full(3, 0.1)), 2.0)
     with pytest.raises(ValueError, match="epsilon has 3 entries"):
-        ss.screen(X, Y, loss=loss)
+        ss.screen(X, Y, loss=loss, fit_intercept=False)
 
 
 def test_corners_of_the_derivative():
@@ -203,9 +203,9 @@ def test_corners_of_the_derivative():
         expected = getattr(losses.SquaredHinge(), method)(t, 1.0)
         np.testing.assert_allclose(getattr(loss, method)(t, 1.0), expected, rtol=1e-8, atol=1e-14)
     assert 1 <= loss.smoothness < 1.01
-    numeric = ss.screen(X, LABELS, loss=loss, alpha=0.05)
-    closed = ss.screen(X, LABELS, loss="squared_hinge", alpha=0.05)
-    np.testing.assert_array_equal(numeric.keep, closed.keep)
+    numeric = ss.screen(X, LABELS, loss=loss, alpha=0.05, fit_intercept=False)
+    closed = ss.screen(X, LABELS, loss="squared_hinge", alpha=0.05, fit_intercept=False)
+    np.testing.assert_array_equal(numeric.kept, closed.kept)
 
 
 def test_smoothness_between_the_nodes_and_without_bound():
@@ -224,7 +224,9 @@ def test_smoothness_between_the_nodes_and_without_bound():
         )
         assert bend.smoothness == math.inf
         assert math.isfinite(bend.smoothed(0.1).smoothness)
-        assert ss.screen(X, Y, loss=ss.make_safe(bend, "l1", 0.5), alpha=0.05).certified
+        assert ss.screen(
+            X, Y, loss=ss.make_safe(bend, "l1", 0.5), alpha=0.05, fit_intercept=False
+        ).certified
     assert losses.from_function(np.cosh, np.sinh, task="regression").smoothness == math.inf
 
 
@@ -252,14 +254,14 @@ def test_repr_names_the_function():
 @pytest.mark.parametrize("base", [LOG_COSH, PSEUDO_HUBER], ids=repr)
 def test_every_region_takes_a_numeric_loss(base, region):
     loss = ss.make_safe(base, omega="l1", mu=0.5)
-    result = ss.screen(X, Y, loss=loss, alpha=0.05, region=region)
+    result = ss.screen(X, Y, loss=loss, alpha=0.05, screening=region, fit_intercept=False)
     best = optimum(result.problem)
     pred = X @ best.point
     assert result.certified
     assert (result.lower <= pred + 1e-12).all() and (pred - 1e-12 <= result.upper).all()
     if region in ("auto", "gap_ball", "gradient_ball"):
-        assert 0 < result.keep.sum() < len(Y)
-    kept = optimum(result.problem.restrict(result.keep))
+        assert 0 < result.kept.sum() < len(Y)
+    kept = optimum(result.problem.restrict(result.kept))
     np.testing.assert_allclose(kept.point, best.point, atol=1e-9)
 
 
@@ -315,7 +317,7 @@ def test_bounds_refuse_what_is_not_a_norm(omega):
     with pytest.raises(ValueError, match="not a norm"):
         ss.pointwise_bound("squared", [1.0], [0.0], omega, 0.5)
     with pytest.raises(ValueError, match="not a norm"):
-        ss.objective_bounds(X, Y, loss="squared", omega=omega, mu=0.5)
+        ss.objective_bounds(X, Y, loss="squared", omega=omega, mu=0.5, fit_intercept=False)
 
 
 def test_multiples_of_the_absolute_value_are_norms():
@@ -352,8 +354,10 @@ def test_objective_bounds_hold_and_close(loss, y, penalty, weighted):
 
 
 def test_objective_bounds_at_a_given_point_include_its_gap():
-    good = ss.objective_bounds(X, Y, loss="squared", mu=0.1, alpha=0.05)
-    poor = ss.objective_bounds(X, Y, loss="squared", mu=0.1, alpha=0.05, coef=np.zeros(4))
+    good = ss.objective_bounds(X, Y, loss="squared", mu=0.1, alpha=0.05, fit_intercept=False)
+    poor = ss.objective_bounds(
+        X, Y, loss="squared", mu=0.1, alpha=0.05, coef=np.zeros(4), fit_intercept=False
+    )
     assert poor.delta > good.delta + 0.1
     assert poor.original[1] > good.original[1]
 
@@ -374,20 +378,26 @@ def test_objective_bounds_at_a_given_point_include_its_gap():
     ids=repr,
 )
 def test_mu_max_without_intercept(loss, y, expected):
-    mu = ss.mu_max(X, y, loss)
+    mu = ss.mu_max(X, y, loss=loss, fit_intercept=False)
     assert mu == pytest.approx(expected, rel=1e-10)
-    above = ss.screen(X, y, loss=ss.make_safe(loss, "l1", 1.001 * mu), alpha=0.05)
-    assert not above.keep.any()
-    below = ss.screen(X, y, loss=ss.make_safe(loss, "l1", 0.99 * mu), alpha=0.05)
-    assert below.keep.any()
+    above = ss.screen(
+        X, y, loss=ss.make_safe(loss, "l1", 1.001 * mu), alpha=0.05, fit_intercept=False
+    )
+    assert not above.kept.any()
+    below = ss.screen(
+        X, y, loss=ss.make_safe(loss, "l1", 0.99 * mu), alpha=0.05, fit_intercept=False
+    )
+    assert below.kept.any()
 
 
 def test_mu_max_with_intercept_and_weights():
     weight = np.where(np.abs(Y) > 2, 0.0, 1.0)
     counted = Y[weight > 0]
-    assert ss.mu_max(X, Y, "squared", fit_intercept=True) == pytest.approx(np.ptp(Y) / 2)
-    assert ss.mu_max(X, Y, "squared", sample_weight=weight) == pytest.approx(abs(counted).max())
-    mu = ss.mu_max(X, Y, "squared", fit_intercept=True, sample_weight=weight)
+    assert ss.mu_max(X, Y, loss="squared", fit_intercept=True) == pytest.approx(np.ptp(Y) / 2)
+    assert ss.mu_max(
+        X, Y, loss="squared", sample_weight=weight, fit_intercept=False
+    ) == pytest.approx(abs(counted).max())
+    mu = ss.mu_max(X, Y, loss="squared", fit_intercept=True, sample_weight=weight)
     assert mu == pytest.approx(np.ptp(counted) / 2)
     for factor, vanishes in ((1.001, True), (0.99, False)):
         safe = problem(
@@ -398,19 +408,23 @@ def test_mu_max_with_intercept_and_weights():
 
 
 def test_mu_max_inside_omega_and_where_there_is_none():
-    assert ss.mu_max(X, LABELS, "logistic", omega="entropy") == pytest.approx(1.0)
-    assert ss.mu_max(X, LABELS, losses.Hinge(1.5)) == 0.0
+    assert ss.mu_max(
+        X, LABELS, loss="logistic", omega="entropy", fit_intercept=False
+    ) == pytest.approx(1.0)
+    assert ss.mu_max(X, LABELS, loss=losses.Hinge(1.5), fit_intercept=False) == 0.0
     with pytest.raises(ValueError, match="mu_max does not exist"):
-        ss.mu_max(X, LABELS, "logistic")
+        ss.mu_max(X, LABELS, loss="logistic", fit_intercept=False)
 
 
 @pytest.mark.parametrize(("loss", "y"), [("squared", Y), ("hinge", LABELS), (LOG_COSH, Y)])
 def test_mu_for_fraction(loss, y):
-    choice = ss.mu_for_fraction(X, y, loss, "l2", 0.05, 0.6, tol=0.03)
+    choice = ss.mu_for_fraction(
+        X, y, loss=loss, alpha=0.05, fraction=0.6, precision=0.03, fit_intercept=False
+    )
     assert abs(choice.fraction - 0.6) <= 0.03
     assert choice.certified <= choice.fraction
-    result = ss.screen(X, y, loss=choice.loss, alpha=0.05)
-    assert (~result.keep).mean() == pytest.approx(choice.certified, abs=0.03)
+    result = ss.screen(X, y, loss=choice.loss, alpha=0.05, fit_intercept=False)
+    assert (~result.kept).mean() == pytest.approx(choice.certified, abs=0.03)
     assert choice.objective.delta > 0
     assert choice.score <= 1 and choice.original_score <= 1
     mus = [trial.mu for trial in choice.trials]
@@ -420,25 +434,29 @@ def test_mu_for_fraction(loss, y):
 
 def test_the_share_of_the_squared_hinge_does_not_depend_on_mu():
     """With l2 the solution is (1 − μ) times that of μ = 0, and so are the margins' distances."""
-    choice = ss.mu_for_fraction(X, LABELS, "squared_hinge", "l2", 0.05, 0.9)
+    choice = ss.mu_for_fraction(
+        X, LABELS, loss="squared_hinge", alpha=0.05, fraction=0.9, fit_intercept=False
+    )
     assert len({trial.fraction for trial in choice.trials if trial.mu < 1}) == 1
 
 
 def test_mu_for_fraction_where_omega_is_not_a_norm():
-    choice = ss.mu_for_fraction(X, LABELS, "logistic", alpha=0.05, fraction=0.5, omega="entropy")
+    choice = ss.mu_for_fraction(
+        X, LABELS, loss="logistic", alpha=0.05, fraction=0.5, omega="entropy", fit_intercept=False
+    )
     assert choice.objective is None
     assert abs(choice.fraction - 0.5) < 0.1
 
 
 def test_mu_for_fraction_with_intercept():
-    choice = ss.mu_for_fraction(X, Y, "squared", alpha=0.05, fraction=0.5, fit_intercept=True)
+    choice = ss.mu_for_fraction(X, Y, loss="squared", alpha=0.05, fraction=0.5, fit_intercept=True)
     assert abs(choice.fraction - 0.5) < 0.05
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.5, "half", math.nan])
 def test_bad_fraction(fraction):
     with pytest.raises(ValueError, match="fraction"):
-        ss.mu_for_fraction(X, Y, "squared", fraction=fraction)
+        ss.mu_for_fraction(X, Y, loss="squared", fraction=fraction, fit_intercept=False)
 
 
 # --- the distance to a set ------------------------------------------------------------------------
@@ -513,7 +531,9 @@ def test_plot_losses():
 def test_plot_of_a_choice():
     from matplotlib import pyplot
 
-    choice = ss.mu_for_fraction(X, Y, "squared", alpha=0.05, fraction=0.5, tol=0.1)
+    choice = ss.mu_for_fraction(
+        X, Y, loss="squared", alpha=0.05, fraction=0.5, precision=0.1, fit_intercept=False
+    )
     assert "droppable" in choice.plot().get_title(loc="left")
     pyplot.close("all")
 
@@ -563,4 +583,4 @@ def test_scaled_interval_losses_screen():
     safe = ss.make_safe("squared_interval", "quadratic", 0.3)
     result = ss.screen(X, Y, loss=safe, alpha=0.1, fit_intercept=True)
     assert result.certified
-    assert (~result.keep).mean() > 0.1
+    assert (~result.kept).mean() > 0.1

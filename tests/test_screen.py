@@ -31,15 +31,15 @@ def linear_svc(X, y, C):
 
 def test_result_as_documented(cancer):
     X, y = cancer
-    result = ss.screen(X, y, loss="squared_hinge", penalty="l2", alpha=1e-3)
+    result = ss.screen(X, y, loss="squared_hinge", penalty="l2", alpha=1e-3, fit_intercept=False)
     n = len(y)
-    assert result.keep.shape == result.undecided.shape == (n,)
-    assert result.keep.dtype == result.undecided.dtype == bool
-    assert 0 < result.keep.sum() < 0.6 * n
+    assert result.kept.shape == result.undecided.shape == (n,)
+    assert result.kept.dtype == result.undecided.dtype == bool
+    assert 0 < result.kept.sum() < 0.6 * n
     assert (result.lower <= result.upper).all()
     assert result.certified and 0 <= result.gap < 1e-6
-    assert result.alpha_kept == pytest.approx(1e-3 * n / result.keep.sum())
-    assert (result.score[~result.keep] < 0).all() and (result.score[result.keep] >= 0).all()
+    assert result.alpha_kept == pytest.approx(1e-3 * n / result.kept.sum())
+    assert (result.score[~result.kept] < 0).all() and (result.score[result.kept] >= 0).all()
     assert "gap ball" in result.region.describe()
     assert "samples kept" in result.summary() and "proved" in result.summary()
     reduced = result.reduced
@@ -55,8 +55,8 @@ def test_same_model_from_linear_svc_on_the_kept_rows(cancer):
     X, y = cancer
     alpha = 1e-3
     C = 1 / (2 * len(y) * alpha)
-    result = ss.screen(X, y, alpha=alpha)
-    full, kept = linear_svc(X, y, C), linear_svc(X[result.keep], y[result.keep], C)
+    result = ss.screen(X, y, alpha=alpha, fit_intercept=False)
+    full, kept = linear_svc(X, y, C), linear_svc(X[result.kept], y[result.kept], C)
     np.testing.assert_allclose(kept, full, atol=1e-6)
     check = result.check(kept)
     assert check.passed and check.gap < 1e-9
@@ -65,9 +65,9 @@ def test_same_model_from_linear_svc_on_the_kept_rows(cancer):
 def test_same_model_from_a_mean_normalised_solver(cancer):
     """On the kept rows alone, alpha_kept gives the same optimum, and alpha another one."""
     X, y = cancer
-    result = ss.screen(X, y, alpha=1e-3)
-    kept = ss.screen(X[result.keep], y[result.keep], alpha=result.alpha_kept)
-    naive = ss.screen(X[result.keep], y[result.keep], alpha=1e-3)
+    result = ss.screen(X, y, alpha=1e-3, fit_intercept=False)
+    kept = ss.screen(X[result.kept], y[result.kept], alpha=result.alpha_kept, fit_intercept=False)
+    naive = ss.screen(X[result.kept], y[result.kept], alpha=1e-3, fit_intercept=False)
     full = optimum(result.problem).point
     np.testing.assert_allclose(optimum(kept.problem).point, full, rtol=1e-9)
     assert np.linalg.norm(optimum(naive.problem).point - full) > 1e-2 * np.linalg.norm(full)
@@ -77,8 +77,8 @@ def test_regression_with_linear_svr():
     X, y = make_regression(300, 8, noise=5.0, random_state=0)
     y = y / y.std()
     loss = ss.losses.SquaredEpsilonInsensitive(epsilon=0.05)
-    result = ss.screen(X, y, loss=loss, alpha=1e-2)
-    assert 0 < (~result.keep).sum() < 300
+    result = ss.screen(X, y, loss=loss, alpha=1e-2, fit_intercept=False)
+    assert 0 < (~result.kept).sum() < 300
     C = 1 / (2 * len(y) * 1e-2)
 
     def fit(rows):
@@ -88,12 +88,12 @@ def test_regression_with_linear_svr():
         )  # fmt: skip
         return model.fit(X[rows], y[rows]).coef_
 
-    np.testing.assert_allclose(fit(result.keep), fit(np.ones(300, bool)), atol=1e-6)
+    np.testing.assert_allclose(fit(result.kept), fit(np.ones(300, bool)), atol=1e-6)
 
 
 def test_hinge_folds_linear_pieces():
     X, y = make_classification(400, 6, class_sep=0.8, flip_y=0.2, random_state=0)
-    result = ss.screen(X, y, loss="hinge", alpha=0.1)
+    result = ss.screen(X, y, loss="hinge", alpha=0.1, fit_intercept=False)
     folded = result.decisions.folded
     assert folded.sum() > 50 and result.reduced.Q is None
     assert np.linalg.norm(result.reduced.q) > 0
@@ -105,17 +105,18 @@ def test_hinge_folds_linear_pieces():
 def test_fold_rule_and_override():
     X, y = make_classification(60, 40, flip_y=0.3, random_state=0)
     always, never, auto = (
-        ss.screen(X, y, alpha=1.0, fold=fold) for fold in ("always", "never", "auto")
+        ss.screen(X, y, alpha=1.0, fold=fold, fit_intercept=False)
+        for fold in ("always", "never", "auto")
     )
     assert always.reduced.Q is not None and never.reduced.Q is None
     assert never.undecided.sum() > always.undecided.sum()
     n_quadratic = int((always.decisions.quadratic != 0).sum())
     assert (auto.reduced.Q is not None) == (n_quadratic >= 40)
-    np.testing.assert_array_equal(always.keep, never.keep)
+    np.testing.assert_array_equal(always.kept, never.kept)
 
 
 def test_decisions_about_some_rows(cancer):
-    decisions = ss.screen(*cancer, alpha=1e-2, fold="always").decisions
+    decisions = ss.screen(*cancer, alpha=1e-2, fold="always", fit_intercept=False).decisions
     some = decisions.take(slice(100, 300))
     assert some.dropped.any() and some.folded.any()
     for name in ("dropped", "folded", "undecided", "quadratic", "linear", "lower", "upper"):
@@ -126,7 +127,7 @@ def test_guess_is_not_certified_and_repair_finds_the_right_answer(cancer):
     X, y = cancer
     wrong = ss.regions.GuessedBall(radius=0.5)
     start = np.random.default_rng(0).normal(size=X.shape[1]) * 0.2
-    result = ss.screen(X, y, alpha=1e-2, region=wrong, coef=start)
+    result = ss.screen(X, y, alpha=1e-2, screening=wrong, coef=start, fit_intercept=False)
     assert not result.certified and "NOT certified" in result.summary()
     full = optimum(result.problem)
     first = result.check(optimum(result.reduced).point)
@@ -145,7 +146,7 @@ def test_repair_gives_up_folding_after_max_rounds(cancer):
     X, y = cancer
     start = np.random.default_rng(0).normal(size=X.shape[1]) * 0.2
     guess = ss.regions.GuessedBall(radius=0.5)
-    result = ss.screen(X, y, alpha=1e-2, region=guess, coef=start)
+    result = ss.screen(X, y, alpha=1e-2, screening=guess, coef=start, fit_intercept=False)
     repaired = ss.solve_and_repair(result, lambda p: (optimum(p).point, 0.0), max_rounds=1)
     assert repaired.n_rounds == 2 and repaired.result.undecided.all()
     np.testing.assert_allclose(repaired.coef, optimum(result.problem).point, atol=1e-9)
@@ -154,7 +155,7 @@ def test_repair_gives_up_folding_after_max_rounds(cancer):
 def test_subset_cuts_are_not_certified(cancer):
     X, y = cancer
     region = ss.regions.Ellipsoid(n_steps=5, subset=0.1)
-    result = ss.screen(X, y, alpha=1e-2, region=region)
+    result = ss.screen(X, y, alpha=1e-2, screening=region, fit_intercept=False)
     assert not result.certified
 
 
@@ -163,7 +164,7 @@ def test_unpenalised_intercept_is_certified():
         300, 4, n_informative=3, n_redundant=0, class_sep=3.0, random_state=0
     )
     result = ss.screen(X + 3.0, y, alpha=0.01, fit_intercept=True)
-    assert result.certified and (~result.keep).sum() > 50
+    assert result.certified and (~result.kept).sum() > 50
     assert result.reduced.Q.shape == (5, 5)
     best = optimum(result.problem)
     pred = dense_rows(result.problem) @ best.point
@@ -177,15 +178,15 @@ def test_huge_and_tiny_scales(scale, loss):
     """Scaling X by s and alpha by s² is the same problem: nothing wrong, nothing lost."""
     X, y = make_classification(100, 4, random_state=1)
     alpha = 0.1
-    plain = ss.screen(X, y, loss=loss, alpha=alpha, region="gap_ball")
+    plain = ss.screen(X, y, loss=loss, alpha=alpha, screening="gap_ball", fit_intercept=False)
     if not 1e-300 < alpha * scale**2 < 1e300:
         return
     scaled = ss.screen(
-        X * scale, y, loss=loss, alpha=alpha * scale**2, region="gap_ball",
-        coef=plain.coef / scale,
+        X * scale, y, loss=loss, alpha=alpha * scale**2, screening="gap_ball",
+        coef=plain.coef / scale, fit_intercept=False,
     )  # fmt: skip
     np.testing.assert_allclose(scaled.lower, plain.lower, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(scaled.keep, plain.keep)
+    np.testing.assert_array_equal(scaled.kept, plain.kept)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e150])
@@ -194,16 +195,16 @@ def test_huge_and_tiny_scales(scale, loss):
 def test_extreme_scales_with_a_plain_alpha_drop_nothing_wrongly(scale, region, loss):
     """Tiny rows all have margin 0 < 1 at the optimum: none may be dropped, whatever overflows."""
     X, y = make_classification(60, 3, n_informative=2, n_redundant=0, random_state=1)
-    result = ss.screen(X * scale, y, loss=loss, alpha=1.0, region=region)
+    result = ss.screen(X * scale, y, loss=loss, alpha=1.0, screening=region, fit_intercept=False)
     assert not np.isnan(result.lower).any() and not np.isnan(result.upper).any()
     if scale < 1:
-        assert result.keep.all()
+        assert result.kept.all()
 
 
 def test_what_overflows_is_refused():
     X, y = make_classification(60, 3, n_informative=2, n_redundant=0, random_state=1)
     with pytest.raises(ValueError, match=r"X is too large to square .* rescale"):
-        ss.screen(X * 1e200, y)
+        ss.screen(X * 1e200, y, fit_intercept=False)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
@@ -213,27 +214,27 @@ def test_awkward_data(make):
     X = rng.normal(size=(12, 30))
     X[:, 3], X[4], X[5] = 7.0, 0.0, X[6]
     y = np.where(X[:, 0] > 0, "b", "a")
-    result = ss.screen(make(X), y, alpha=0.5)
+    result = ss.screen(make(X), y, alpha=0.5, fit_intercept=False)
     best = optimum(result.problem)
     pred = X @ best.point
     assert ((result.lower <= pred + 1e-12) & (pred - 1e-12 <= result.upper)).all()
-    assert result.keep[4]
+    assert result.kept[4]
     assert list(result.classes) == ["a", "b"]
 
 
 def test_one_sample_per_class():
-    result = ss.screen([[1.0], [-1.0]], ["yes", "no"], alpha=0.1)
-    assert result.keep.all()
-    far = ss.screen([[1.0], [-1.0], [50.0]], [1, 0, 1], alpha=0.01)
-    assert list(far.keep) == [True, True, False]
+    result = ss.screen([[1.0], [-1.0]], ["yes", "no"], alpha=0.1, fit_intercept=False)
+    assert result.kept.all()
+    far = ss.screen([[1.0], [-1.0], [50.0]], [1, 0, 1], alpha=0.01, fit_intercept=False)
+    assert list(far.kept) == [True, True, False]
 
 
 def test_everything_can_be_dropped():
     """With μ large enough the loss is flat at 0, and no sample is needed."""
     X, y = make_classification(50, 3, n_informative=2, n_redundant=0, random_state=0)
     loss = ss.losses.SafeLogistic(mu=5.0)
-    result = ss.screen(X, y, loss=loss, alpha=1.0)
-    assert not result.keep.any()
+    result = ss.screen(X, y, loss=loss, alpha=1.0, fit_intercept=False)
+    assert not result.kept.any()
     assert result.alpha_kept == np.inf and result.reduced.design.n_samples == 0
     assert "0 of 50 samples kept" in result.summary()
 
@@ -244,34 +245,38 @@ def test_zero_weight_rows_are_dropped_first():
     weights[:10] = 0.0
     labels = y.astype(object)
     labels[:10] = 7  # a third label that has no weight
-    result = ss.screen(X, labels, alpha=0.1, sample_weight=weights)
-    assert not result.keep[:10].any() and list(result.classes) == [0, 1]
+    result = ss.screen(X, labels, alpha=0.1, sample_weight=weights, fit_intercept=False)
+    assert not result.kept[:10].any() and list(result.classes) == [0, 1]
     assert "weightless" in result.summary()
 
 
 def test_float32_stays_float32(cancer):
     X, y = cancer
     single = X.astype(np.float32)
-    result = ss.screen(single, y, alpha=1e-3)
+    result = ss.screen(single, y, alpha=1e-3, fit_intercept=False)
     assert result.problem.design.data is single
     assert result.reduced.design.data.dtype == np.float32
-    double = ss.screen(single.astype(np.float64), y, alpha=1e-3, coef=result.coef)
+    double = ss.screen(
+        single.astype(np.float64), y, alpha=1e-3, coef=result.coef, fit_intercept=False
+    )
     np.testing.assert_allclose(result.lower, double.lower, atol=1e-6)
 
 
 def test_a_given_coef_is_used_as_it_is(cancer):
     X, y = cancer
     coef = np.arange(X.shape[1], dtype=float)
-    np.testing.assert_array_equal(ss.screen(X, y, coef=coef).coef, coef)
-    np.testing.assert_array_equal(ss.screen(X, y, coef=coef[None, :]).coef, coef)
-    inside = ss.screen(X, y, coef=coef, penalty=ss.penalties.L2Ball(radius=3))
+    np.testing.assert_array_equal(ss.screen(X, y, coef=coef, fit_intercept=False).coef, coef)
+    np.testing.assert_array_equal(
+        ss.screen(X, y, coef=coef[None, :], fit_intercept=False).coef, coef
+    )
+    inside = ss.screen(X, y, coef=coef, penalty=ss.penalties.L2Ball(radius=3), fit_intercept=False)
     assert np.linalg.norm(inside.coef) == pytest.approx(3)
 
 
 def test_score_ranks_by_hardness(cancer):
     X, y = cancer
     for loss in ("squared_hinge", "logistic", "hinge"):
-        result = ss.screen(X, y, loss=loss, alpha=1e-2)
+        result = ss.screen(X, y, loss=loss, alpha=1e-2, fit_intercept=False)
         margin = result.problem.y * (X @ result.coef)
         assert np.corrcoef(result.score, -margin)[0, 1] > 0.5
 

@@ -217,7 +217,12 @@ class Astray(Solver):
 def test_a_point_that_is_no_number_is_left():
     X = np.array([[1.0, 2.0], [-1.0, 0.5], [0.3, -2.0]])
     problem = make_problems(
-        X, [1.0, -1.0, 1.0], loss="squared_hinge", penalty="l2", alpha=0.1
+        X,
+        [1.0, -1.0, 1.0],
+        loss="squared_hinge",
+        penalty="l2",
+        alpha=0.1,
+        fit_intercept=False,
     ).problem
     settings = Settings()
     level = Level(problem, settings, None)

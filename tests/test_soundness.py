@@ -43,7 +43,7 @@ def test_rows_whose_squares_underflow_are_not_decided(region):
     y = X @ [1.0, -1.0, 0.5] + 0.1 * rng.normal(size=20)
     X[0], y[0] = (1e-170, 0.0, 0.0), 1e-170
     loss = EpsilonInsensitive(np.where(np.arange(20) == 0, 0.0, 0.05))
-    result = ss.screen(X, y, loss=loss, alpha=0.01, region=region)
+    result = ss.screen(X, y, loss=loss, alpha=0.01, screening=region, fit_intercept=False)
     assert result.undecided[0]
     assert result.lower[0] < 0 < result.upper[0]
 
@@ -56,7 +56,7 @@ def test_centres_on_the_boundary_of_a_constraint(region, beyond):
     loss = EpsilonInsensitive(np.array([0.25, 0.25, 0.0]))
     result = ss.screen(
         X, y, loss=loss, penalty=L1Ball(1.0), sample_weight=[1, 1, 1e-3], coef=[1 + beyond, 0.0],
-        region=region, fold="always",
+        screening=region, fold="always", fit_intercept=False,
     )  # fmt: skip
     assert result.lower[2] <= 0.2 <= result.upper[2] and result.undecided[2]
 
@@ -64,13 +64,18 @@ def test_centres_on_the_boundary_of_a_constraint(region, beyond):
 @pytest.mark.parametrize("penalty", [L1Ball(1.0), L2Ball(1.0)], ids=repr)
 def test_constraints_far_smaller_than_the_coefficients(penalty):
     X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2
-    assert np.isfinite(ss.screen(X, y, penalty=penalty, coef=[1e20, 0, 0]).gap)
-    ss.screen(X * 1e-20, y, penalty=penalty)
+    assert np.isfinite(ss.screen(X, y, penalty=penalty, coef=[1e20, 0, 0], fit_intercept=False).gap)
+    ss.screen(X * 1e-20, y, penalty=penalty, fit_intercept=False)
 
 
 def test_alpha_ball_measures_float32_coefficients_in_float64():
     problem = make_problems(
-        np.eye(50), np.arange(50) % 2, loss="squared_hinge", penalty="l2", alpha=1.0
+        np.eye(50),
+        np.arange(50) % 2,
+        loss="squared_hinge",
+        penalty="l2",
+        alpha=1.0,
+        fit_intercept=False,
     ).problem
     at = problem.evaluate(np.zeros(50))
     coef = np.random.default_rng(0).normal(size=50).astype(np.float32)
@@ -89,7 +94,9 @@ def test_edit_ball_accounts_for_the_rounding_of_residuals():
         removed=Edit(np.array([[1.0]]), np.array([2 * tiny + epsilon])),
         added=Edit(np.array([[tiny]]), np.array([epsilon + 0.5])),
     )  # fmt: skip
-    problem = make_problems([[tiny]], [epsilon + 0.5], loss=loss, penalty="l2", alpha=1.0).problem
+    problem = make_problems(
+        [[tiny]], [epsilon + 0.5], loss=loss, penalty="l2", alpha=1.0, fit_intercept=False
+    ).problem
     ball = region.ball(problem.certify(problem.evaluate(old)))
     exact = 0.5 * tiny / (1.0 + tiny**2)
     assert abs(exact - ball.center[0]) <= ball.radius
@@ -97,7 +104,12 @@ def test_edit_ball_accounts_for_the_rounding_of_residuals():
 
 def test_edits_must_fit_the_problem():
     problem = make_problems(
-        np.eye(3), [0, 1, 1], loss="squared_hinge", penalty="l2", alpha=1.0
+        np.eye(3),
+        [0, 1, 1],
+        loss="squared_hinge",
+        penalty="l2",
+        alpha=1.0,
+        fit_intercept=False,
     ).problem
     for edit, message in (
         (Edit(np.eye(3), np.array([0, 1, 1])), "must hold -1 and 1"),
@@ -110,12 +122,20 @@ def test_edits_must_fit_the_problem():
 
 def test_weights_that_overflow_are_refused():
     with pytest.raises(ValueError, match="sample_weight is too large"):
-        ss.screen(np.eye(4), [0, 1, 0, 1], sample_weight=np.full(4, 1e308))
+        ss.screen(np.eye(4), [0, 1, 0, 1], sample_weight=np.full(4, 1e308), fit_intercept=False)
 
 
 def test_gradient_ball_with_an_enormous_alpha():
     X, y = np.array([[1.0], [0.5]]), np.array([1.0, 1.0])
-    result = ss.screen(X, y, loss="squared", alpha=1e170, coef=[0.0], region="gradient_ball")
+    result = ss.screen(
+        X,
+        y,
+        loss="squared",
+        alpha=1e170,
+        coef=[0.0],
+        screening="gradient_ball",
+        fit_intercept=False,
+    )
     assert (result.lower <= [7.5e-171, 3.75e-171]).all()
     assert (result.upper >= [7.5e-171, 3.75e-171]).all()
 
@@ -123,7 +143,9 @@ def test_gradient_ball_with_an_enormous_alpha():
 def test_a_guess_stays_a_guess_after_reduction():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
-    result = ss.screen(X, X[:, 0] > 0, loss="hinge", region=ss.regions.GuessedBall(0.1))
+    result = ss.screen(
+        X, X[:, 0] > 0, loss="hinge", screening=ss.regions.GuessedBall(0.1), fit_intercept=False
+    )
     reduced = result.reduced
     test_set = Auto().build(reduced.certify(reduced.evaluate(result.coef)))
     assert not result.certified and not reduced.certified and not test_set.certified
@@ -131,7 +153,7 @@ def test_a_guess_stays_a_guess_after_reduction():
 
 def test_the_result_does_not_alias_the_given_coef():
     coef = np.zeros(3)
-    result = ss.screen(np.eye(3), [0, 1, 1], coef=coef)
+    result = ss.screen(np.eye(3), [0, 1, 1], coef=coef, fit_intercept=False)
     coef[:] = 99.0
     assert (result.coef == 0).all()
 
@@ -140,7 +162,7 @@ def test_cut_of_a_ball_with_intercept():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + 2.0
     region = HalfSpaceCut(ss.regions.GapBall())
-    result = ss.screen(X, X[:, 0] > 2, alpha=0.1, fit_intercept=True, region=region)
+    result = ss.screen(X, X[:, 0] > 2, alpha=0.1, fit_intercept=True, screening=region)
     best = optimum(result.problem)
     pred = X @ best.point[:-1] + best.point[-1]
     assert result.certified
@@ -150,7 +172,7 @@ def test_cut_of_a_ball_with_intercept():
 @pytest.mark.parametrize("region", ["auto", Auto(), 3])
 def test_what_cannot_be_cut_is_refused_at_once(region):
     with pytest.raises(ValueError, match="needs a ball or an ellipsoid to cut"):
-        ss.screen(np.eye(3), [0, 1, 1], region=HalfSpaceCut(region))
+        ss.screen(np.eye(3), [0, 1, 1], screening=HalfSpaceCut(region), fit_intercept=False)
 
 
 # --- curvature regions --------------------------------------------------------------------------
@@ -167,7 +189,9 @@ def test_what_cannot_be_cut_is_refused_at_once(region):
 )  # fmt: skip
 def test_gradients_at_the_ends_of_a_wide_range_are_exact(a, y, low, high, x):
     """The pull of the penalty grows with alpha, and so would its rounding error."""
-    found = ss.screen_range([[a]], [y], loss="squared", alpha=(low, high), coef=[x])
+    found = ss.screen_range(
+        [[a]], [y], loss="squared", alpha_range=(low, high), coef=[x], fit_intercept=False
+    )
     exact = Fraction(a) ** 2 * Fraction(y) / (Fraction(a) ** 2 + Fraction(high))
     assert Fraction(float(found.lower[0])) <= exact <= Fraction(float(found.upper[0]))
 
@@ -200,7 +224,7 @@ def test_tiny_rows_keep_their_width():
     """Squares of a row of norm 1e-165 underflow before they are scaled."""
     result = ss.screen(
         [[1.0, 0.0], [0.0, 1e-165]], [1.0, 0.0], loss="squared", alpha=1.0, coef=[0.1, -1e10],
-        region=Curvature(rank=1),
+        screening=Curvature(rank=1), fit_intercept=False,
     )  # fmt: skip
     assert result.lower[1] <= 0.0 <= result.upper[1]
 
@@ -209,7 +233,7 @@ def test_tiny_rows_keep_their_width():
 def test_nothing_left_to_screen(region):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
-    reduced = ss.screen(X, y, loss="squared", alpha=0.1, fold="always").reduced
+    reduced = ss.screen(X, y, loss="squared", alpha=0.1, fold="always", fit_intercept=False).reduced
     assert reduced.design.n_samples == 0
     bounds = region.build(reduced.certify(reduced.evaluate(np.zeros(3)))).own_bounds(reduced)
     assert len(bounds.lower) == 0

@@ -204,7 +204,9 @@ def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
     rng = np.random.default_rng(0)
     X = sparse.random_array((150, 2000), density=0.02, rng=rng, format="csr")
     y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l1", alpha=1e-3).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l1", alpha=1e-3, fit_intercept=False
+    ).problem
     sizes, select = [], WorkingGram.selecting
 
     def counted(gram, features):

@@ -236,7 +236,7 @@ def assert_same(result, expected):
     """The same bounds, decisions and centre."""
     np.testing.assert_allclose(result.lower, expected.lower, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(result.upper, expected.upper, rtol=1e-6, atol=1e-6)
-    np.testing.assert_array_equal(result.keep, expected.keep)
+    np.testing.assert_array_equal(result.kept, expected.kept)
 
 
 @pytest.fixture(scope="module")
@@ -358,7 +358,7 @@ def test_a_third_class_without_weight_does_not_count():
     weights = np.where(np.arange(20) < 3, 0.0, 1.0)
     result = steady(y=y, sample_weight=weights)
     assert list(result.classes) == ["a", "b"]
-    assert not result.keep[:3].any()
+    assert not result.kept[:3].any()
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ def test_coefficients_of_every_kind(coef, expected):
 
 @pytest.mark.parametrize("intercept", [0.25, np.float32(0.25), np.array([0.25]), [0.25]])
 def test_intercepts_of_every_kind(intercept):
-    result = steady(region="auto", intercept=intercept, fit_intercept=True)
+    result = steady(screening="auto", intercept=intercept, fit_intercept=True)
     assert result.intercept == 0.25
 
 
@@ -390,7 +390,7 @@ def test_alphas_of_every_size(alpha, penalty, intercept):
 
 
 def test_names_and_objects_are_the_same(expected):
-    result = steady(loss=losses.SquaredHinge(), penalty=penalties.L2(), region=regions.GapBall())
+    result = steady(loss=losses.SquaredHinge(), penalty=penalties.L2(), screening=regions.GapBall())
     assert_same(result, expected)
 
 
@@ -419,7 +419,7 @@ def test_odd_data_are_screened(name, penalty, intercept):
         result = call(
             X=ODD[name], y=LABELS, loss=loss, penalty=penalty, fit_intercept=intercept, fold="never"
         )
-        assert result.keep.shape == (20,)
+        assert result.kept.shape == (20,)
         assert not np.isnan(result.lower).any() and not np.isnan(result.upper).any()
         assert (result.lower <= result.upper).all()
         assert result.gap >= 0
@@ -428,7 +428,7 @@ def test_odd_data_are_screened(name, penalty, intercept):
 @pytest.mark.parametrize("loss", sorted(losses.LOSSES))
 def test_one_sample_per_class(loss):
     result = call(X=X[:2], y=[1, -1], loss=loss)
-    assert result.keep.shape == (2,)
+    assert result.kept.shape == (2,)
 
 
 @pytest.mark.parametrize(
@@ -436,7 +436,7 @@ def test_one_sample_per_class(loss):
 )
 def test_one_sample_for_regression(loss):
     result = call(X=X[:1], y=[2.0], loss=loss)
-    assert result.keep.shape == (1,)
+    assert result.kept.shape == (1,)
 
 
 def test_the_arguments_are_not_changed():

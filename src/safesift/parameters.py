@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from numbers import Integral
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
+
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([kMGT]?)B", re.IGNORECASE)
+_BYTES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
 def require_non_negative(name: str, value: ArrayLike, per_sample: bool = False) -> None:
@@ -44,6 +48,18 @@ def check_positive(name: str, value: Any) -> float:
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
     return number
+
+
+def check_memory(value: Any) -> int:
+    """A budget of memory in bytes, given so or as a size such as "500 MB" or "2 GB"."""
+    size = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if size is not None:
+        value = round(float(size[1]) * _BYTES[size[2].lower()])
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(
+            f"memory must be a size such as '500 MB', or a number of bytes, got {value!r}."
+        )
+    return int(value)
 
 
 def check_count(name: str, value: Any) -> int:

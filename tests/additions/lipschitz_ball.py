@@ -23,10 +23,12 @@ class LipschitzBall(BallRegion):
 
     def validate(self, problem: Problem) -> None:
         if math.isinf(problem.loss.lipschitz):
-            raise ValueError(f"region={self.name!r} needs a Lipschitz loss, not {problem.loss!r}.")
+            raise ValueError(
+                f"screening={self.name!r} needs a Lipschitz loss, not {problem.loss!r}."
+            )
         if problem.strong_convexity == 0 or problem.fit_intercept:
             raise ValueError(
-                f"region={self.name!r} needs strong convexity in all coordinates: use 'auto'."
+                f"screening={self.name!r} needs strong convexity in all coordinates: use 'auto'."
             )
 
     def ball(self, certificate: Certificate) -> Ball:

@@ -75,7 +75,7 @@ def setting(recipe: Recipe, kernel: str) -> Setting:
 def with_kernel(linear: Problem, X, kernel: str) -> Problem:
     parameters = KERNELS[kernel]
     chosen = KernelChoice(kernel, **parameters).of(X, parameters.get("gamma"))
-    return on_kernel([linear], chosen, cache_size=10.0)[0]
+    return on_kernel([linear], chosen, memory=10_000_000)[0]
 
 
 def objective(at: Setting, point: np.ndarray) -> float:

@@ -200,7 +200,7 @@ def screened(recipe: Recipe, best: Optimum, region: Region | str = "auto", **mor
     problem = build(recipe)
     coef, intercept = problem.split(rough_point(problem, recipe, best.point))
     return ss.screen(
-        X, y, **arguments, coef=coef, intercept=intercept, region=region, fold="always", **more
+        X, y, **arguments, coef=coef, intercept=intercept, screening=region, fold="always", **more
     )
 
 
@@ -262,7 +262,7 @@ def law_weights_are_repetitions(recipe: Recipe) -> None:
         X, y, loss=loss, **arguments, coef=coef, sample_weight=counts.astype(float)
     )
     repeated = ss.screen(X[rows], y[rows], loss=loss.take(rows), **arguments, coef=coef)
-    assert not weighted.keep[counts == 0].any()
+    assert not weighted.kept[counts == 0].any()
     scale = 1.0 + np.abs(repeated.lower)
     np.testing.assert_allclose(weighted.lower[rows] / scale, repeated.lower / scale, atol=1e-5)
     np.testing.assert_allclose(weighted.upper[rows] / scale, repeated.upper / scale, atol=1e-5)

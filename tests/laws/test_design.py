@@ -498,7 +498,9 @@ def test_data_are_never_converted_whole(storage, dtype, monkeypatch):
     monkeypatch.setattr(dense_module, "_CONVERTED", 2**15)
     monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 2**15)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
-    problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=0.1).problem
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=False
+    ).problem
     whole = n * p * 8
     assert peak(lambda: problem.design.row_norms) < whole / 5
     assert peak(lambda: problem.evaluate(np.ones(p))) < whole / 5

@@ -293,7 +293,7 @@ def test_gap_holds_at_every_scale_of_the_features(loss, scale, data):
     X = scale * dense_rows(problem)
     problem = make_problems(
         X, problem.y, loss=problem.loss, penalty="l2", alpha=problem.alpha,
-        sample_weight=problem.weights,
+        sample_weight=problem.weights, fit_intercept=False,
     ).problem  # fmt: skip
     oracle = exact.ExactProblem(problem)
     best = oracle.minimiser()
@@ -800,7 +800,12 @@ def test_nothing_is_nan_at_any_scale(loss, scale):
 def test_gap_is_infinite_where_arithmetic_overflows(loss):
     """inf − inf in a prediction: nothing is known, and nothing is claimed."""
     problem = make_problems(
-        [[1e200, -1e200], [1.0, 1.0]], [1, -1], loss=loss, penalty="l2", alpha=1.0
+        [[1e200, -1e200], [1.0, 1.0]],
+        [1, -1],
+        loss=loss,
+        penalty="l2",
+        alpha=1.0,
+        fit_intercept=False,
     ).problem
     assert problem.certify(problem.evaluate(np.array([1e200, 1e200]))).gap == math.inf
 
@@ -808,7 +813,9 @@ def test_gap_is_infinite_where_arithmetic_overflows(loss):
 def test_denormal_features_do_not_make_infeasible_points_feasible():
     """P(x) = [1 − a·x]₊ + alpha·|x| with a = 2·alpha, both denormal: the optimum is ½."""
     X = np.array([[2 * TINY], [-2 * TINY]])
-    problem = make_problems(X, [1, -1], loss="hinge", penalty="l1", alpha=TINY).problem
+    problem = make_problems(
+        X, [1, -1], loss="hinge", penalty="l1", alpha=TINY, fit_intercept=False
+    ).problem
     best = problem.evaluate(np.array([1.0 / (2 * TINY)] if 2 * TINY > 1e-300 else [0.0]))
     assert problem.dual(np.array([-0.7, 0.7])) <= 0.5
     assert best.value == 1.0

@@ -45,10 +45,10 @@ def test_set_with_several_optima_drops_nothing_that_matters():
     weights = np.array([1.0, 1.0, 1e-9])  # a second class, of next to no weight
     result = ss.screen(
         X, y, loss="hinge", penalty="l1", alpha=0.1, sample_weight=weights, coef=[1.0, 0.0],
-        region=ss.regions.Ellipsoid(n_steps=200),
+        screening=ss.regions.Ellipsoid(n_steps=200), fit_intercept=False,
     )  # fmt: skip
     assert result.certified
-    assert result.keep[1]
+    assert result.kept[1]
 
 
 @pytest.mark.parametrize("steps", [20])
@@ -59,10 +59,10 @@ def test_toy_interval_regression(steps):
     center = 2.0 * X[:, 0] + 0.1 * rng.normal(size=20)
     loss = ss.losses.SquaredEpsilonInsensitive(epsilon=0.6)
     arguments = {"loss": loss, "penalty": "l1", "alpha": 0.02}
-    result = ss.screen(X, center, **arguments, region=ss.regions.Ellipsoid(n_steps=steps))
+    result = ss.screen(X, center, **arguments, screening=ss.regions.Ellipsoid(n_steps=steps))
     assert result.certified
-    assert result.keep.sum() < 10
+    assert result.kept.sum() < 10
     full = laws.optimum(result.problem)
-    kept = laws.optimum(result.problem.restrict(result.keep))
+    kept = laws.optimum(result.problem.restrict(result.kept))
     np.testing.assert_allclose(kept.point, full.point, atol=1e-6)
     np.testing.assert_allclose(laws.optimum(result.reduced).point, full.point, atol=1e-6)

@@ -90,9 +90,14 @@ _MODEL_OPTIONS = (
     click.option("--delta", type=float, help="Where the loss huber becomes linear."),
     click.option("--l1-ratio", type=float, help="Share of the l1 norm in the penalty elastic_net."),
     click.option("--radius", type=float, help="Radius of the penalties l1_ball and l2_ball."),
-    click.option("--intercept", is_flag=True, help="The model has an intercept, not penalised."),
     click.option(
-        "--region",
+        "--intercept/--no-intercept",
+        default=True,
+        show_default=True,
+        help="Whether the model has an intercept, not penalised.",
+    ),
+    click.option(
+        "--screening",
         type=_Name("safesift.regions", "REGIONS"),
         default="auto",
         show_default=True,

@@ -140,9 +140,9 @@ def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def _advice(result: ScreeningResult) -> str:
     """How to train on the kept rows so that the model stays the same."""
     problem = result.problem
-    if not result.keep.any():
+    if not result.kept.any():
         return "No row is left: the penalty alone decides the model."
-    if result.keep.all():
+    if result.kept.all():
         return "Train as before: all rows are there."
     if problem.penalty.is_constraint:
         return "Train on the kept rows with the same radius."
@@ -166,7 +166,7 @@ def _compressed_advice(facts: Mapping[str, Any]) -> str:
 
 def _hints(result: ScreeningResult) -> Iterator[str]:
     """Why nothing was dropped, if nothing was."""
-    if not result.keep.all():
+    if not result.kept.all():
         return
     problem = result.problem
     if not any(piece.is_flat for piece in problem.pieces):
@@ -181,4 +181,4 @@ def _hints(result: ScreeningResult) -> Iterator[str]:
         )
     else:
         change = "a smaller radius" if problem.penalty.is_constraint else "a larger alpha"
-        yield f"Nothing was dropped: {change}, or --region ellipsoid, may prove more."
+        yield f"Nothing was dropped: {change}, or --screening ellipsoid, may prove more."

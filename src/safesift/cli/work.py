@@ -39,7 +39,7 @@ def screen_file(options: Options) -> None:
         stage("screening")
         result = screen(table.X, table.y, sample_weight=table.weights, **training)
         stage(f"writing {output.name}")
-        table.write_rows(result.keep, output)
+        table.write_rows(result.kept, output)
     facts = {**report.as_dict(result), **_files(options, table)}
     if options["as_json"]:
         _print_json(facts)
@@ -101,7 +101,7 @@ def _training(options: Options) -> dict[str, Any]:
         "penalty": _build("penalty", options, PENALTIES),
         "alpha": check_positive("alpha", options["alpha"]),
         "fit_intercept": options["intercept"],
-        "region": resolve("region", options["region"], REGIONS, Region),
+        "screening": resolve("screening", options["screening"], REGIONS, Region),
     }
 
 

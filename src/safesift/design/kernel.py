@@ -47,8 +47,8 @@ class GramColumns:
     Parameters
     ----------
     kernel : Kernel
-    cache_size : float
-        Megabytes (10⁶ bytes) for the rows that are kept; at least a block of them is.
+    memory : int
+        Bytes for the rows that are kept; at least a block of them is.
 
     Attributes
     ----------
@@ -57,14 +57,14 @@ class GramColumns:
         |computed (Kβ)_i − exact| ≤ dot_error·√K_ii·Σ|β_j|√K_jj.
     """
 
-    def __init__(self, kernel: Kernel, cache_size: float) -> None:
+    def __init__(self, kernel: Kernel, memory: int) -> None:
         self.kernel = kernel
         n = kernel.n_samples
         self.diagonal = np.maximum(kernel.diagonal, 0.0)
         self.roots = np.sqrt(self.diagonal) * (1.0 + 4 * EPS)
         self.dot_error = (min(n, _TERMS) + n // _TERMS + 8) * EPS + 2.0 * kernel.entry_error
-        self.cache_size = cache_size
-        self._capacity = max(min(n, int(cache_size * 1e6 / (8 * n))), min(n, _ROWS))
+        self.memory = memory
+        self._capacity = max(min(n, memory // (8 * n)), min(n, _ROWS))
         # the memory is the system's to give when it is first written to
         self._kept = np.empty((self._capacity, n))
         self._place = np.full(n, -1)
@@ -79,7 +79,7 @@ class GramColumns:
     @property
     def largest_block(self) -> int:
         """How many rows a square block may have, for it to take as much memory as is kept."""
-        return max(int((self.cache_size * 1e6 / 8) ** 0.5), 100)
+        return max(math.isqrt(self.memory // 8), 100)
 
     def product(self, beta: Array) -> Array:
         """K @ β, from the rows where β is not 0."""

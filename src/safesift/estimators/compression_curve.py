@@ -156,14 +156,18 @@ class _Plan:
     model: Training
     methods: tuple[str, ...]
     counts: tuple[int, ...]
-    region: Region | str
+    screening: Region | str
     scoring: Any
 
     def estimator(self, alpha: float) -> Any:
         model = self.model
         task = resolve("loss", model.loss, LOSSES, Loss).task
         return MODELS[task](
-            loss=model.loss, penalty=model.penalty, alpha=alpha, fit_intercept=model.fit_intercept
+            loss=model.loss,
+            penalty=model.penalty,
+            alpha=alpha,
+            l1_ratio=model.l1_ratio,
+            fit_intercept=model.fit_intercept,
         )
 
 
@@ -171,16 +175,17 @@ def compression_curve(
     X: Any,
     y: Any,
     *,
-    loss: str | Loss = "squared_hinge",
-    penalty: str | Penalty = "l2",
-    alpha: float = 1e-4,
     fractions: Sequence[float] = FRACTIONS,
     methods: Sequence[str] = ("hybrid", "screening", "random"),
     n_repeats: int = 5,
     test: tuple[Any, Any] | None = None,
     scoring: Any = None,
-    fit_intercept: bool = False,
-    region: str | Region = "auto",
+    loss: str | Loss = "squared_hinge",
+    penalty: str | Penalty = "l2",
+    alpha: float = 1e-4,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
+    screening: str | Region = "auto",
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -193,7 +198,7 @@ def compression_curve(
 
     Parameters
     ----------
-    X, y, loss, penalty, alpha, region
+    X, y, loss, penalty, alpha, l1_ratio, fit_intercept, screening
         As in `rank_samples`.
     fractions : sequence of float, default=(0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
         Which fractions of the training samples to delete, in [0, 1).
@@ -206,7 +211,6 @@ def compression_curve(
     scoring : str or callable, optional
         A scorer of scikit-learn, such as "neg_mean_squared_error"; by default the estimator's own:
         accuracy for classification, R² for regression.
-    fit_intercept : bool, default=False
     n_jobs : int, optional
         Processes, as joblib counts them.
     random_state : int, RandomState or None, default=None
@@ -237,8 +241,8 @@ def compression_curve(
     splits = splits_of(X, y, test, check_count("n_repeats", n_repeats), task, rng)
     n_train = len(splits[0].train)
     counts = np.maximum(np.round((1.0 - deleted) * n_train).astype(int), 1)
-    model = Training(loss, penalty, alpha, fit_intercept)
-    plan = _Plan(model, tuple(methods), tuple(counts), region, scoring)
+    model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
+    plan = _Plan(model, tuple(methods), tuple(counts), screening, scoring)
     seeds = [seed_of(rng) for _ in splits]
     full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))
     return CompressionCurve(deleted, counts, plan.methods, scores, full, _metric(scoring, task))
@@ -265,7 +269,7 @@ def _choices(plan: _Plan, X: Any, y: Any, split: Split, seed: int) -> list[Compr
     from sklearn.utils import _safe_indexing
 
     rows = _safe_indexing(X, split.train), _safe_indexing(y, split.train)
-    samples = examine(*rows, plan.model, None, plan.region, seed)
+    samples = examine(*rows, plan.model, None, plan.screening, seed)
     n = len(samples.weights)
     everything = Compressed(np.arange(n), None, plan.model.alpha, True, "all", n)
     return [

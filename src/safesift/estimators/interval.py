@@ -29,15 +29,15 @@ class IntervalRegressor(RegressorMixin, LinearModel):
 
     Parameters
     ----------
-    alpha : float, default=1e-3
-        Weight of the penalty, next to the mean loss.
+    loss : str or Loss, default="squared_interval"
+        "squared_interval", "absolute_interval" (robust), "smoothed_interval", or an object.
     penalty : str or Penalty, default="l2"
         "l2", "l1", "elastic_net", "l2_ball", "l1_ball", or an object with its parameters, such as
         ``safesift.penalties.L2Ball(radius=2.0)``.
+    alpha : float, default=1e-4
+        Weight of the penalty, next to the mean loss.
     l1_ratio : float in [0, 1), optional
         Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
-    loss : str or Loss, default="squared_interval"
-        "squared_interval", "absolute_interval" (robust), "smoothed_interval", or an object.
     fit_intercept : bool, default=True
     tol : float, default=1e-6
         Relative duality gap to reach: relative to the objective of the best constant model.
@@ -95,11 +95,11 @@ class IntervalRegressor(RegressorMixin, LinearModel):
 
     def __init__(
         self,
-        alpha: float = 1e-3,
+        loss: str | Loss = "squared_interval",
         *,
         penalty: str | Penalty = "l2",
+        alpha: float = 1e-4,
         l1_ratio: float | None = None,
-        loss: str | Loss = "squared_interval",
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -110,10 +110,10 @@ class IntervalRegressor(RegressorMixin, LinearModel):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.alpha = alpha
-        self.penalty = penalty
-        self.l1_ratio = l1_ratio
         self.loss = loss
+        self.penalty = penalty
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
         self.tol = tol
         self.max_iter = max_iter

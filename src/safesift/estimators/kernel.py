@@ -14,7 +14,7 @@ from safesift.estimators.classifier import Classification
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
 from safesift.losses import Loss
-from safesift.parameters import check_positive
+from safesift.parameters import check_memory
 from safesift.penalties import L2, Penalty
 from safesift.problem.inputs import on_kernel
 from safesift.problem.problem import Problem
@@ -31,7 +31,7 @@ _BLOCK = 2**22
 class KernelMachine(LinearModel):
     """Functions of a kernel space in place of linear ones; put before a linear estimator's base.
 
-    A subclass has the parameters kernel, gamma, degree, coef0 and cache_size in place of penalty.
+    A subclass has the parameters kernel, gamma, degree, coef0 and memory in place of penalty.
     """
 
     if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class KernelMachine(LinearModel):
         gamma: float | str | None
         degree: int
         coef0: float
-        cache_size: float
+        memory: int | str
 
         dual_coef_: Array
         support_: NDArray[np.intp]
@@ -61,7 +61,7 @@ class KernelMachine(LinearModel):
     def _checked_penalty(self) -> Penalty:
         # before the samples are read
         self._choice()
-        check_positive("cache_size", self.cache_size)
+        check_memory(self.memory)
         return L2()
 
     # the only one for kernels
@@ -75,7 +75,7 @@ class KernelMachine(LinearModel):
     ) -> list[Problem]:
         linear = super()._problems(samples, loss, penalty, alpha)
         gamma = self._choice().gamma_of(samples.X, samples.sample_weight)
-        return on_kernel(linear, self._choice().of(samples.X, gamma), float(self.cache_size))
+        return on_kernel(linear, self._choice().of(samples.X, gamma), check_memory(self.memory))
 
     def _solve(
         self,
@@ -83,8 +83,7 @@ class KernelMachine(LinearModel):
         settings: Settings,
         starts: Sequence[Array | None] | None = None,
     ) -> Iterator[Sequence[Fit]]:
-        with self._threads():
-            yield from solve_path(levels, settings, starts)
+        return solve_path(levels, settings, starts)
 
     def _starts(self, problems: Sequence[Problem]) -> list[Array] | None:
         if not (self.warm_start and hasattr(self, "dual_coef_")):
@@ -170,7 +169,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         Of "poly".
     coef0 : float, default=1.0
         Of "poly", 0 or more.
-    alpha : float, default=1e-3
+    alpha : float, default=1e-4
         Weight of the squared norm, next to the mean loss. SVC's C is 1/(W·alpha) for the hinge.
     fit_intercept : bool, default=True
         Add an intercept, which is not penalised.
@@ -185,7 +184,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         Which region proves samples to be on one piece of their loss. "auto": the ball of the gap
         as the solver goes, and at its end the curvature region for what is left. The solution is
         the same.
-    cache_size : float, default=1000
+    memory : str or int, default="1 GB"
         Megabytes for kernel rows that are kept; a square block of at most as much comes with it.
         There is never an n × n matrix.
     warm_start : bool, default=False
@@ -249,13 +248,13 @@ class SafeKernelClassifier(KernelMachine, Classification):
         gamma: float | str | None = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        alpha: float = 1e-3,
+        alpha: float = 1e-4,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
         class_weight: Mapping | str | None = None,
         screening: str | None = "auto",
-        cache_size: float = 1000,
+        memory: int | str = "1 GB",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -272,7 +271,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         self.max_iter = max_iter
         self.class_weight = class_weight
         self.screening = screening
-        self.cache_size = cache_size
+        self.memory = memory
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -309,7 +308,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         Of "poly".
     coef0 : float, default=1.0
         Of "poly", 0 or more.
-    alpha : float, default=1e-3
+    alpha : float, default=1e-4
         Weight of the squared norm, next to the mean loss. SVR's C is 1/(W·alpha) for the
         ε-insensitive loss, KernelRidge's alpha is W·alpha for the squared one.
     fit_intercept : bool, default=True
@@ -322,7 +321,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         Which region proves samples to be on one piece of their loss. "auto": the ball of the gap
         as the solver goes, and at its end the curvature region for what is left. The solution is
         the same.
-    cache_size : float, default=1000
+    memory : str or int, default="1 GB"
         Megabytes for kernel rows that are kept; a square block of at most as much comes with it.
         There is never an n × n matrix.
     warm_start : bool, default=False
@@ -383,12 +382,12 @@ class SafeKernelRegressor(KernelMachine, Regression):
         gamma: float | str | None = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        alpha: float = 1e-3,
+        alpha: float = 1e-4,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
         screening: str | None = "auto",
-        cache_size: float = 1000,
+        memory: int | str = "1 GB",
         warm_start: bool = False,
         n_jobs: int | None = None,
         random_state: Any = None,
@@ -405,7 +404,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         self.tol = tol
         self.max_iter = max_iter
         self.screening = screening
-        self.cache_size = cache_size
+        self.memory = memory
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

@@ -6,29 +6,24 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from safesift.design import as_design
 from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
-from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_penalty, make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import resolve
-from safesift.solvers import Fit, Screening, Settings, solve_path
+from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 
 Array = NDArray[np.float64]
 
@@ -169,13 +164,7 @@ class LinearModel(Followable, BaseEstimator):
     ) -> Iterator[Sequence[Fit]]:
         """The fits of one level after another."""
         settings.screening.validate(levels[0][0])
-        with self._threads():
-            yield from solve_path(levels, settings, starts)
-
-    def _threads(self) -> AbstractContextManager:
-        if self.n_jobs is None:
-            return nullcontext()
-        return threadpool_limits(effective_n_jobs(self.n_jobs))
+        return solve_path(levels, settings, starts)
 
     def _starts(self, problems: Sequence[Problem]) -> list[Array] | None:
         """The last solution, with warm_start=True."""
@@ -218,13 +207,13 @@ class LinearModel(Followable, BaseEstimator):
         return check_penalty(self.penalty, self.l1_ratio)
 
     def _checked_settings(self) -> Settings:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return Settings(
-            tol=check_positive("tol", self.tol),
-            max_iter=check_count("max_iter", self.max_iter),
+        return Settings.of(
+            tol=self.tol,
+            max_iter=self.max_iter,
             screening=self._checked_screening(),
-            seed=seed,
+            random_state=self.random_state,
             solver=self.solver,
+            n_jobs=self.n_jobs,
         )
 
     def _checked_screening(self) -> Screening:
@@ -268,8 +257,7 @@ class LinearModel(Followable, BaseEstimator):
         """Set all fitted attributes at once, and print how they came about."""
         self.__dict__.update(attributes)
         if self.verbose:
-            for fit in fits:
-                _print_history(fit)
+            print_history(fits)
 
     def _warn(
         self, settings: Settings, missed: Sequence[Missed], n_problems: int, stacklevel: int = 5
@@ -304,11 +292,3 @@ class LinearModel(Followable, BaseEstimator):
 def records(fit: Fit) -> list[dict[str, Any]]:
     """The history of a fit, for `history_`."""
     return [asdict(check) for check in fit.history]
-
-
-def _print_history(fit: Fit) -> None:
-    for check in fit.history:
-        print(
-            f"{check.passes:.1f} passes, {check.seconds:.2g} s: relative gap "
-            f"{check.relative_gap:.2g}, {check.n_kept} kept, {check.n_undecided} undecided"
-        )

@@ -196,7 +196,7 @@ def mine_hard(
     full = _full_problem(model, samples, label, pool_weight)
     pool = _pool(X_pool, model, full.training_rows, block_size)
     start = full.training.join(model.coef_[0], float(model.intercept_[0]))
-    with model._threads():
+    with settings.threads():
         mined = mine(full, pool, settings, start, max_passes=max_passes, verbose=verbose)
     complaint = _complaint(model, mined)
     if complaint:

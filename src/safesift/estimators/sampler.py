@@ -106,7 +106,7 @@ class SampleScreener(Resampler):
         Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
     fit_intercept : bool, default=True
         Whether the model to come has an intercept that is not penalised.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Relative duality gap up to which the problem is solved; the smaller, the more samples are
         dropped. What is dropped is proved at any gap.
     max_iter : int, default=1000
@@ -157,7 +157,7 @@ class SampleScreener(Resampler):
         alpha: float = 1e-4,
         l1_ratio: float | None = None,
         fit_intercept: bool = True,
-        tol: float = 1e-8,
+        tol: float = 1e-6,
         max_iter: int = 1000,
         screening: str | Region = "auto",
         n_jobs: int | None = None,
@@ -241,8 +241,6 @@ class SampleCompressor(Resampler):
     ----------
     n_keep : int or float, default=0.1
         How many samples to keep, or which share of those of positive weight (0 < n_keep ≤ 1).
-    method : {"hybrid", "screening", "margin", "random", "leverage"}, default="hybrid"
-        How they are chosen.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters. With a loss of
         numbers or of intervals y holds such targets.
@@ -250,14 +248,18 @@ class SampleCompressor(Resampler):
         A name of `safesift.penalties.PENALTIES` or an object with its parameters.
     alpha : float, default=1e-4
         Weight of the penalty, next to the mean loss.
+    l1_ratio : float in [0, 1), optional
+        Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
     fit_intercept : bool, default=True
         Whether the model to come has an intercept that is not penalised.
+    method : {"hybrid", "screening", "margin", "random", "leverage"}, default="hybrid"
+        How they are chosen.
     reweight : bool, default=False
         Choose rows that need weights, which are then in `sample_weight_`: far more accurate, where
         what follows takes weights.
     stratify : bool, default=False
         Keep of every class its share; for numbers and intervals, of every tenth of the targets.
-    region : str or Region, default="auto"
+    screening : str or Region, default="auto"
         The region of the screening test.
     random_state : int, RandomState or None, default=None
 
@@ -292,26 +294,28 @@ class SampleCompressor(Resampler):
         self,
         n_keep: int | float = 0.1,
         *,
-        method: str = "hybrid",
         loss: str | Loss = "squared_hinge",
         penalty: str | Penalty = "l2",
         alpha: float = 1e-4,
+        l1_ratio: float | None = None,
         fit_intercept: bool = True,
+        method: str = "hybrid",
         reweight: bool = False,
         stratify: bool = False,
-        region: str | Region = "auto",
+        screening: str | Region = "auto",
         random_state: Any = None,
     ) -> None:
         self._require_imblearn()
         self.n_keep = n_keep
-        self.method = method
         self.loss = loss
         self.penalty = penalty
         self.alpha = alpha
+        self.l1_ratio = l1_ratio
         self.fit_intercept = fit_intercept
+        self.method = method
         self.reweight = reweight
         self.stratify = stratify
-        self.region = region
+        self.screening = screening
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

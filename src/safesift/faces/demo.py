@@ -114,7 +114,7 @@ def experiment() -> Findings:
         result=result,
         screening_seconds=seconds,
         on_all=_train(X, y, C),
-        on_kept=_train(X[result.keep], y[result.keep], C),
+        on_kept=_train(X[result.kept], y[result.kept], C),
     )
 
 
@@ -163,7 +163,7 @@ The same model, from {share_kept:.0%} of the data."""
 def tell(findings: Findings) -> str:
     """The story in words."""
     result = findings.result
-    n, n_kept = len(findings.y), int(result.keep.sum())
+    n, n_kept = len(findings.y), int(result.kept.sum())
     return _STORY.format(
         digit=DIGIT,
         n=n,
@@ -188,7 +188,7 @@ def draw(findings: Findings, path: Path) -> None:
     figure = Figure(figsize=(13, 6.2), dpi=150, layout="constrained", facecolor="white")
     ((left, right),) = figure.subfigures(1, 2, squeeze=False, width_ratios=[1.1, 1])
     _draw_margins(left.subplots(), findings)
-    keep, margins = findings.result.keep, findings.margins
+    keep, margins = findings.result.kept, findings.margins
     easiest = _first_of_each(findings, np.where(keep, np.inf, -margins))
     hardest = _first(findings, np.where(keep, margins, np.inf))
     top, bottom = right.subfigures(2, 1)
@@ -199,7 +199,7 @@ def draw(findings: Findings, path: Path) -> None:
 
 def _draw_margins(axes: Axes, findings: Findings) -> None:
     order = np.argsort(findings.margins)
-    margins, kept = findings.margins[order], findings.result.keep[order]
+    margins, kept = findings.margins[order], findings.result.kept[order]
     rank = np.arange(len(order))
     for rows, color in ((kept, _KEPT), (~kept, _DROPPED)):
         axes.fill_between(rank, 1.0, margins, where=rows, color=color, alpha=0.18, lw=0)

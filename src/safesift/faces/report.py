@@ -17,13 +17,13 @@ def counts(result: ScreeningResult) -> dict[str, int]:
     curved = decisions.folded & (decisions.quadratic != 0)
     weightless = result.problem.weights == 0
     return {
-        "samples": len(result.keep),
+        "samples": len(result.kept),
         "dropped": int((decisions.dropped & ~weightless).sum()),
         "weightless": int(weightless.sum()),
         "folded_linear": int((decisions.folded & ~curved).sum()),
         "folded_quadratic": int(curved.sum()),
         "undecided": int(decisions.undecided.sum()),
-        "kept": int(result.keep.sum()),
+        "kept": int(result.kept.sum()),
     }
 
 

@@ -216,6 +216,11 @@ class Loss(ABC):
         """A smooth loss close to this one, to solve with; itself where it is smooth already."""
         return self
 
+    @property
+    def n_parameters(self) -> int | None:
+        """For how many samples there are parameters, None where all share one."""
+        return None
+
     def take(self, rows: slice | NDArray) -> Loss:
         """The loss of a selection of samples: differs only for per-sample parameters."""
         return self

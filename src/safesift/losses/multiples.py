@@ -98,9 +98,12 @@ class Scaled(Loss):
     def anchors(self, y: ArrayLike) -> Array:
         return self.loss.anchors(y)
 
+    @property
+    def n_parameters(self) -> int | None:
+        return self.loss.n_parameters
+
     def take(self, rows: slice | NDArray) -> Loss:
-        part = self.loss.take(rows)
-        return replace(self, loss=part)
+        return replace(self, loss=self.loss.take(rows))
 
     def _unscaled(self, nu: ArrayLike, y: ArrayLike) -> Array:
         """ν/factor; a ν in the scaled domain must not leave the domain of f* by rounding."""

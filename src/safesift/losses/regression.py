@@ -98,8 +98,12 @@ class _Insensitive(ResidualLoss):
     def __post_init__(self) -> None:
         require_non_negative("epsilon", self.epsilon, per_sample=True)
 
+    @property
+    def n_parameters(self) -> int | None:
+        return None if np.ndim(self.epsilon) == 0 else len(np.asarray(self.epsilon))
+
     def take(self, rows: slice | NDArray) -> Loss:
-        if np.ndim(self.epsilon) == 0:
+        if self.n_parameters is None:
             return self
         return replace(self, epsilon=np.asarray(self.epsilon)[rows])
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from safesift.design import as_design
 from safesift.design.kernel import GramColumns, KernelDesign
 from safesift.design.kernels import Kernel
-from safesift.losses import LOSSES, Loss, Scaled
+from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
 from safesift.penalties import PENALTIES, ElasticNet, Penalty
 from safesift.penalties.function_norm import SquaredNorm
@@ -162,7 +162,8 @@ def make_problems(
     loss: str | Loss,
     penalty: str | Penalty,
     alpha: float,
-    fit_intercept: bool = False,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     classes: NDArray | None = None,
 ) -> Inputs:
@@ -170,13 +171,13 @@ def make_problems(
 
     Parameters
     ----------
-    X, y, loss, penalty, alpha, fit_intercept, sample_weight
+    X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight
         As in `safesift.screen`; more than two labels make a problem each.
     classes : array, optional
         The labels that count, by default those of samples of positive weight.
     """
     loss = resolve("loss", loss, LOSSES, Loss)
-    penalty = resolve("penalty", penalty, PENALTIES, Penalty)
+    penalty = check_penalty(penalty, l1_ratio)
     alpha = check_positive("alpha", alpha)
     targets = as_intervals(y) if loss.task == "interval" else vector("y", y)
     n_samples = _n_rows(X)
@@ -333,19 +334,15 @@ def is_missing(label: Any) -> bool:
 
 
 def _check_per_sample(loss: Loss, n_samples: int) -> None:
-    if isinstance(loss, Scaled):
-        return _check_per_sample(loss.loss, n_samples)
-    epsilon: Any = getattr(loss, "epsilon", 0.0)
-    if np.ndim(epsilon) == 1 and len(epsilon) != n_samples:
+    if loss.n_parameters not in (None, n_samples):
         raise ValueError(
-            f"loss: epsilon has {len(epsilon)} entries but X has {n_samples} rows: pass one "
+            f"loss: epsilon has {loss.n_parameters} entries but X has {n_samples} rows: pass one "
             "number, or one per sample."
         )
-    return None
 
 
-def on_kernel(problems: Sequence[Problem], kernel: Kernel, cache_size: float) -> list[Problem]:
+def on_kernel(problems: Sequence[Problem], kernel: Kernel, memory: int) -> list[Problem]:
     """Problems that share their samples, with functions of the kernel's space as their points."""
-    design = KernelDesign(GramColumns(kernel, cache_size), problems[0].fit_intercept)
+    design = KernelDesign(GramColumns(kernel, memory), problems[0].fit_intercept)
     norm = SquaredNorm(design)
     return [replace(problem, risk=problem.risk.on(design), penalty=norm) for problem in problems]

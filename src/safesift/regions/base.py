@@ -103,8 +103,8 @@ def require_strong_convexity(name: str, problem: Problem, intercept_allowed: boo
     else:
         return
     raise ValueError(
-        f"region={name!r} needs strong convexity in all coordinates, but {reason}: "
-        "use region='ellipsoid' or 'auto', or give an l2 part to the penalty and no intercept."
+        f"screening={name!r} needs strong convexity in all coordinates, but {reason}: "
+        "use screening='ellipsoid' or 'auto', or give an l2 part to the penalty and no intercept."
     )
 
 

@@ -98,7 +98,7 @@ class HalfSpaceCut(Region):
             self.region.validate(problem)
         else:
             raise ValueError(
-                f"region=HalfSpaceCut(...) needs a ball or an ellipsoid to cut, got "
+                f"screening=HalfSpaceCut(...) needs a ball or an ellipsoid to cut, got "
                 f"{self.region!r}: pass for example GapBall() or Ellipsoid()."
             )
 

@@ -62,16 +62,17 @@ class EllipsoidalSet(TestSet):
     certified: bool = True
     known: KnownPredictions | None = None
 
+    @np.errstate(over="ignore", invalid="ignore")
     def bounds(self, design: Design) -> Bounds:
         return self._around(design, self._predictions(design))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def own_bounds(self, problem: Problem) -> Bounds:
         return self._around(problem.design, self.known or self._predictions(problem.design))
 
     def _predictions(self, design: Design) -> KnownPredictions:
         return KnownPredictions(design.matvec(self.center), design.size(self.center))
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _around(self, design: Design, known: KnownPredictions) -> Bounds:
         pred, widths = known.pred, self.shape.half_widths(design)
         up, down = self._reach(design, widths)

@@ -32,16 +32,16 @@ class _Previous(BallRegion):
     def validate(self, problem: Problem) -> None:
         if not isinstance(problem.penalty, L2) or problem.fit_intercept:
             raise ValueError(
-                f"region={self.name!r} needs penalty='l2' and fit_intercept=False: "
+                f"screening={self.name!r} needs penalty='l2' and fit_intercept=False: "
                 "pass the previous solution as coef= instead, with any other region."
             )
         if np.shape(self.coef) != (problem.design.n_features,):
             raise ValueError(
-                f"region={self.name!r}: coef has shape {np.shape(self.coef)}, "
+                f"screening={self.name!r}: coef has shape {np.shape(self.coef)}, "
                 f"X has {problem.design.n_features} features."
             )
         if not (math.isfinite(self.gap) and self.gap >= 0):
-            raise ValueError(f"region={self.name!r}: gap must be finite and not negative.")
+            raise ValueError(f"screening={self.name!r}: gap must be finite and not negative.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class AlphaBall(_Previous):
     def validate(self, problem: Problem) -> None:
         super().validate(problem)
         if not self.alpha > 0:
-            raise ValueError(f"region='alpha_ball': alpha must be positive, got {self.alpha!r}.")
+            raise ValueError(f"screening='alpha_ball': alpha must be positive, got {self.alpha!r}.")
 
     def ball(self, certificate: Certificate) -> Ball:
         problem = certificate.problem
@@ -133,9 +133,9 @@ class EditBall(_Previous):
 
     def validate(self, problem: Problem) -> None:
         super().validate(problem)
-        if problem.loss.take(slice(0, 0)) is not problem.loss:
+        if problem.loss.n_parameters is not None:
             raise ValueError(
-                "region='edit_ball' needs a loss with one parameter for all samples: pass the "
+                "screening='edit_ball' needs a loss with one parameter for all samples: pass the "
                 "previous solution as coef= instead, with any other region."
             )
         for edit in (self.added, self.removed):

@@ -15,7 +15,7 @@ from safesift.solvers.kernel_working_sets import WorkingSets
 from safesift.solvers.multiplier import Multiplier
 from safesift.solvers.newton import Newton
 from safesift.solvers.newton_cg import NewtonCG
-from safesift.solvers.records import Fit, Look, Settings
+from safesift.solvers.records import Fit, Look, Settings, print_history
 from safesift.solvers.screening import Screening
 from safesift.solvers.sparse_newton import SparseNewton
 
@@ -38,6 +38,7 @@ __all__ = [
     "Steps",
     "WorkingSets",
     "choose",
+    "print_history",
     "register",
     "rough_solution",
     "solve",

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
+from safesift.parameters import check_count, check_positive
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
@@ -33,6 +40,8 @@ class Settings:
         For the solvers that draw random numbers.
     solver : str
         The name of a solver, or "auto" for the one that is estimated to be the fastest.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as there are processors.
     decided : tuple of int, optional
         The problems of a level for which it is to be told what became of their rows, all by
         default. A fold of a cross-validation needs no more than its solution.
@@ -43,7 +52,35 @@ class Settings:
     screening: Screening = field(default_factory=Screening)
     seed: int = 0
     solver: str = "auto"
+    n_jobs: int | None = None
     decided: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        tol: float,
+        max_iter: int,
+        screening: Screening,
+        random_state: Any,
+        solver: str = "auto",
+        n_jobs: int | None = None,
+    ) -> Settings:
+        """From the parameters of a user, each checked."""
+        return cls(
+            tol=check_positive("tol", tol),
+            max_iter=check_count("max_iter", max_iter),
+            screening=screening,
+            seed=int(check_random_state(random_state).randint(np.iinfo(np.int32).max)),
+            solver=solver,
+            n_jobs=n_jobs,
+        )
+
+    def threads(self) -> AbstractContextManager:
+        """Use no more threads than were asked for, inside the block."""
+        if self.n_jobs is None:
+            return nullcontext()
+        return threadpool_limits(effective_n_jobs(self.n_jobs))
 
     def decides(self, k: int) -> bool:
         """Whether rows are decided for the k-th problem of a level."""
@@ -160,3 +197,13 @@ class Fit:
     def undecided(self) -> NDArray[np.bool_]:
         """True where it is not proved on which piece of its loss the row lies."""
         return self.decisions.undecided
+
+
+def print_history(fits: Iterable[Fit]) -> None:
+    """What happened on the way to each solution, a line for every look."""
+    for fit in fits:
+        for look in fit.history:
+            print(
+                f"{look.passes:.1f} passes, {look.seconds:.2g} s: relative gap "
+                f"{look.relative_gap:.2g}, {look.n_kept} kept, {look.n_undecided} undecided"
+            )

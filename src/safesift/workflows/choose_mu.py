@@ -39,10 +39,10 @@ _MAX_BISECTIONS = 12
 def mu_max(
     X: Any,
     y: Any,
-    loss: str | Loss,
     *,
+    loss: str | Loss,
     omega: str | Omega | Callable = "l1",
-    fit_intercept: bool = False,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
 ) -> float:
     """The smallest μ for which ν* = 0 is optimal: from it on, no sample has any influence.
@@ -67,9 +67,9 @@ def mu_max(
     >>> import numpy as np
     >>> import safesift as ss
     >>> y = np.array([-1.0, 2.0, 5.0])
-    >>> round(ss.mu_max(np.eye(3), y, "squared"), 9)
+    >>> round(ss.mu_max(np.eye(3), y, loss="squared", fit_intercept=False), 9)
     5.0
-    >>> round(ss.mu_max(np.eye(3), y, "squared", fit_intercept=True), 9)
+    >>> round(ss.mu_max(np.eye(3), y, loss="squared"), 9)
     3.0
     """
     loss, omega = resolve_loss(loss), resolve_omega(omega)
@@ -187,15 +187,16 @@ class MuChoice:
 def mu_for_fraction(
     X: Any,
     y: Any,
+    *,
     loss: str | Loss,
+    omega: str | Omega | Callable = "l1",
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
+    l1_ratio: float | None = None,
     fraction: float = 0.5,
-    *,
-    omega: str | Omega | Callable = "l1",
-    fit_intercept: bool = False,
+    precision: float = 0.01,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
-    tol: float = 0.01,
 ) -> MuChoice:
     """The μ at which about a given share of the samples can be dropped, and what it costs.
 
@@ -206,12 +207,12 @@ def mu_for_fraction(
 
     Parameters
     ----------
-    X, y, loss, penalty, alpha, fit_intercept, sample_weight
+    X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight
         As in `safesift.screen`.
     fraction : float, default=0.5
         The share of the samples, between 0 and 1.
     omega : str, Omega or callable, default="l1"
-    tol : float, default=0.01
+    precision : float, default=0.01
         How close to `fraction` is close enough.
 
     Returns
@@ -222,11 +223,11 @@ def mu_for_fraction(
         raise ValueError(f"fraction must be a number from 0 to 1, got {fraction!r}.")
     loss, omega = resolve_loss(loss), resolve_omega(omega)
     problem = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight,
+        X, y, loss=loss, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
     ).problem  # fmt: skip
     search = _Search(problem, omega)
-    best = search.run(float(fraction), tol)
+    best = search.run(float(fraction), precision)
     chosen = problem.with_loss(infimum_convolution(loss, omega, best.mu))
     found = solve(chosen).certificate
     return MuChoice(
@@ -245,7 +246,7 @@ class _Search:
         self._problem, self._omega = problem, omega
         self.trials: list[Trial] = []
 
-    def run(self, fraction: float, tol: float) -> Trial:
+    def run(self, fraction: float, precision: float) -> Trial:
         """The trial closest to the fraction."""
         largest = _mu_max(self._problem, self._omega)
         grid = [self._try(share * largest) for share in _GRID]
@@ -254,7 +255,7 @@ class _Search:
         high = grid[-1].mu if above is None else grid[above].mu
         for _ in range(_MAX_BISECTIONS):
             closest = min(self.trials, key=lambda trial: abs(trial.fraction - fraction))
-            if abs(closest.fraction - fraction) <= tol or not low < high:
+            if abs(closest.fraction - fraction) <= precision or not low < high:
                 break
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self._try(middle).fraction >= fraction else (middle, high)

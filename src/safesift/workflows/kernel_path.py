@@ -14,7 +14,7 @@ from safesift.design.kernels import KernelChoice
 from safesift.design.rows import rows_of
 from safesift.grids import check_levels
 from safesift.losses import Loss
-from safesift.parameters import check_count, check_positive
+from safesift.parameters import check_memory
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
@@ -73,18 +73,20 @@ def safe_kernel_path(
     gamma: float | str | None = "scale",
     degree: int = 3,
     coef0: float = 1.0,
-    fit_intercept: bool = False,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     screening: str | None = "auto",
-    cache_size: float = 1000,
-    random_state: int = 0,
+    memory: int | str = "1 GB",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
 ) -> KernelPathResult:
     """Solve a kernel problem for many alphas, each certified on all samples.
 
     (1/W) Σ s_i f(h(x_i) + c; y_i) + ½·alpha·‖h‖² with W = Σ s_i. Each model starts from the one
-    before, and kernel rows that were computed are kept as far as `cache_size` allows.
+    before, and kernel rows that were computed are kept as far as `memory` allows.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ def safe_kernel_path(
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     kernel, gamma, degree, coef0
         As for `SafeKernelClassifier`.
-    fit_intercept : bool, default=False
+    fit_intercept : bool, default=True
         Add an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
         Weight 0 is exactly removal, weight 2 exactly repetition.
@@ -108,10 +110,14 @@ def safe_kernel_path(
         The largest number of rounds per alpha.
     screening : "auto", "curvature", "gap_ball" or None, default="auto"
         Which region proves samples to be on one piece of their loss.
-    cache_size : float, default=1000
-        Megabytes for kernel rows.
-    random_state : int, default=0
+    memory : str or int, default="1 GB"
+        For kernel rows that are kept: a size, or a number of bytes.
+    n_jobs : int, optional
+        Threads; by default as many as there are processors.
+    random_state : int, RandomState or None, default=None
         For the sample that the first working set is.
+    verbose : int, default=0
+        Print how every model came about.
 
     Returns
     -------
@@ -127,13 +133,14 @@ def safe_kernel_path(
     ((2, 300), True)
     """
     choice = KernelChoice(kernel, gamma, degree, coef0)
-    settings = Settings(
-        tol=check_positive("tol", tol),
-        max_iter=check_count("max_iter", max_iter),
+    settings = Settings.of(
+        tol=tol,
+        max_iter=max_iter,
         screening=Screening.of(screening, KERNEL_REGIONS),
-        seed=int(random_state),
+        random_state=random_state,
+        n_jobs=n_jobs,
     )
-    cache_size = check_positive("cache_size", cache_size)
+    budget = check_memory(memory)
     inputs = make_problems(
         X, y, loss=loss, penalty="l2", alpha=1.0, fit_intercept=fit_intercept,
         sample_weight=sample_weight,
@@ -143,27 +150,27 @@ def safe_kernel_path(
     check_finite(linear.design)
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
-    (problem,) = on_kernel([linear], choice.of(rows, gamma), cache_size)
+    (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS)
+    columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS, verbose)
     path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
     warn_of_misses(path, settings, "safe_kernel_path")
     return path
 
 
-def kernel_rows(K: Any, *, tol: float = 1e-12) -> Array:
+def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
     """Rows whose products are the entries of a kernel matrix: K = A Aᵀ.
 
     With them everything linear applies to a kernel, as `screen(kernel_rows(K), y,
-    region="ellipsoid")`: the ellipsoid method of the paper on the coefficients of a kernel machine,
-    in the metric of the kernel's space. For small n, to compare: n × rank numbers.
+    screening="ellipsoid")`: the ellipsoid method of the paper on the coefficients of a kernel
+    machine, in the metric of the kernel's space. For small n, to compare: n × rank numbers.
 
     Parameters
     ----------
     K : array of shape (n_samples, n_samples)
         Symmetric and positive semidefinite.
-    tol : float, default=1e-12
-        Eigenvalues below tol times the largest are left out.
+    negligible : float, default=1e-12
+        Eigenvalues below `negligible` times the largest are left out.
 
     Returns
     -------
@@ -183,5 +190,5 @@ def kernel_rows(K: Any, *, tol: float = 1e-12) -> Array:
         raise ValueError(f"K must have 2 dimensions, got {K.ndim}: pass a kernel matrix.")
     KernelChoice("precomputed").of(K, None)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (K + K.T))
-    used = eigenvalues > tol * eigenvalues[-1]
+    used = eigenvalues > negligible * eigenvalues[-1]
     return vectors[:, used] * np.sqrt(eigenvalues[used])

@@ -87,7 +87,8 @@ def objective_bounds(
     mu: float = 0.5,
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
-    fit_intercept: bool = False,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     coef: Any = None,
     intercept: float = 0.0,
@@ -103,7 +104,7 @@ def objective_bounds(
 
     Parameters
     ----------
-    X, y, loss, penalty, alpha, fit_intercept, sample_weight
+    X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight
         As in `safesift.screen`; `loss` is the original one.
     omega : str, Omega or callable, default="l1"
         A norm, that is a multiple of |u|.
@@ -118,8 +119,8 @@ def objective_bounds(
     loss, omega = resolve_loss(loss), _norm(omega)
     safe = infimum_convolution(loss, omega, mu)
     problem = make_problems(
-        X, y, loss=safe, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight,
+        X, y, loss=safe, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
     ).problem  # fmt: skip
     if coef is None:
         certificate = solve(problem, tol=1e-8).certificate

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.grids import alpha_grid, check_levels
 from safesift.losses import Loss
-from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem.inputs import check_penalty, make_problems
+from safesift.problem.inputs import make_problems
 from safesift.regions import Region
 from safesift.registry import provided
-from safesift.solvers import Fit, Screening, Settings, choose, solve_path
+from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,13 +60,16 @@ class CertifiedPath:
     classes: NDArray | None = None
 
 
-def stacked(fits: Iterable[Fit], facts: Facts) -> dict[str, NDArray]:
+def stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArray]:
     """The facts that every path has and some more, an array for each.
 
     The fits are gone through once, and nothing else of them is kept.
     """
-    wanted = {**_FACTS, **facts}
-    points = [{name: read(fit) for name, read in wanted.items()} for fit in fits]
+    wanted, points = {**_FACTS, **facts}, []
+    for fit in fits:
+        points.append({name: read(fit) for name, read in wanted.items()})
+        if verbose:
+            print_history([fit])
     return {name: np.array([point[name] for point in points]) for name in wanted}
 
 
@@ -138,13 +140,15 @@ def safe_path(
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     l1_ratio: float | None = None,
-    fit_intercept: bool = False,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     tol: float = 1e-6,
     max_iter: int = 1000,
     screening: Literal["auto"] | str | Region | None = "auto",
     solver: str = "auto",
-    random_state: int = 0,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
 ) -> PathResult:
     """Solve a regularised empirical risk for many alphas, each certified on all samples.
 
@@ -170,7 +174,7 @@ def safe_path(
         A name of `safesift.penalties.PENALTIES` or an object with its parameters.
     l1_ratio : float, optional
         With penalty="elastic_net" only.
-    fit_intercept : bool, default=False
+    fit_intercept : bool, default=True
         Add an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
         Weight 0 is exactly removal, weight 2 exactly repetition.
@@ -184,9 +188,13 @@ def safe_path(
     solver : str, default="auto"
         A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
         fastest. One that does not suit the problem is refused with the reason.
-    random_state : int, default=0
+    n_jobs : int, optional
+        Threads; by default as many as there are processors.
+    random_state : int, RandomState or None, default=None
         For the sample of rows that a start is found on, and solvers that visit rows in random
         order.
+    verbose : int, default=0
+        Print how every model came about.
 
     Returns
     -------
@@ -203,15 +211,16 @@ def safe_path(
     >>> path.coefs.shape, bool((path.relative_gaps <= 1e-6).all())
     ((3, 4), True)
     """
-    settings = Settings(
-        tol=check_positive("tol", tol),
-        max_iter=check_count("max_iter", max_iter),
+    settings = Settings.of(
+        tol=tol,
+        max_iter=max_iter,
         screening=Screening.of(screening),
-        seed=int(random_state),
+        random_state=random_state,
         solver=solver,
+        n_jobs=n_jobs,
     )
     inputs = make_problems(
-        X, y, loss=loss, penalty=check_penalty(penalty, l1_ratio), alpha=1.0,
+        X, y, loss=loss, penalty=penalty, alpha=1.0, l1_ratio=l1_ratio,
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
@@ -221,7 +230,7 @@ def safe_path(
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef})
+    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef}, verbose)
     path = PathResult(alphas=levels, classes=inputs.classes, **columns)
     warn_of_misses(path, settings, "safe_path")
     return path

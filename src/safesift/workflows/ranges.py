@@ -31,22 +31,22 @@ class RangeResult(Screened):
 
     Attributes
     ----------
-    alpha : (float, float)
-        The interval.
+    alpha_range : (float, float)
+        Of alphas.
     lower, upper : arrays of shape (n_samples,)
         Bounds on the decision value at every optimum for every alpha of the interval.
-    keep : mask
+    kept : mask
         False where the sample is dropped for all of them.
     undecided : mask
     certified : bool
     region : TestSet
     """
 
-    alpha: tuple[float, float] = field(kw_only=True)
+    alpha_range: tuple[float, float] = field(kw_only=True)
 
     def result(self, alpha: float) -> ScreeningResult:
         """The same decisions for one alpha of the interval: one pass over the data."""
-        low, high = self.alpha
+        low, high = self.alpha_range
         if not low <= check_positive("alpha", alpha) <= high:
             raise ValueError(
                 f"alpha={alpha!r} is outside the interval [{low!r}, {high!r}] that was certified: "
@@ -61,14 +61,15 @@ def screen_range(
     X: Any,
     y: Any,
     *,
-    alpha: tuple[float, float],
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
-    fit_intercept: bool = False,
+    alpha_range: tuple[float, float],
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     coef: Any = None,
     intercept: Any = 0.0,
-    region: Curvature | None = None,
+    screening: str | Curvature = "auto",
     fold: Fold = "auto",
 ) -> RangeResult:
     """Certify decisions for every alpha in an interval, from one centre or a few.
@@ -79,16 +80,16 @@ def screen_range(
 
     Parameters
     ----------
-    X, y, loss, penalty, fit_intercept, sample_weight, fold
+    X, y, loss, penalty, l1_ratio, fit_intercept, sample_weight, fold
         As in `screen`.
-    alpha : (float, float)
+    alpha_range : (float, float)
         The ends of the interval, low and high.
     coef : array of shape (n_features,) or (n_centers, n_features), optional
         One approximate solution or more, for any alpha of the interval; the best bound of all
         counts. By default a short run of a solver for the geometric mean of the ends.
     intercept : float or array of shape (n_centers,), default=0.0
         Goes with `coef`.
-    region : Curvature, optional
+    screening : Curvature or "auto", default="auto"
         With its parameters.
 
     Returns
@@ -102,18 +103,20 @@ def screen_range(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(500, 3))
     >>> y = X[:, 0] + 0.5 * rng.normal(size=500) > 0
-    >>> found = ss.screen_range(X, y, alpha=(0.01, 0.011))
+    >>> found = ss.screen_range(X, y, alpha_range=(0.01, 0.011))
     >>> bool(found.undecided.sum() < 50), bool(found.result(0.0105).certified)
     (True, True)
     """
     check_fold(fold)
-    low, high = _check_interval(alpha)
-    region = Curvature() if region is None else region
+    low, high = _check_interval(alpha_range)
+    region = Curvature() if screening == "auto" else screening
     if not isinstance(region, Curvature):
-        raise TypeError(f"region must be a Curvature region, got {type(region).__name__}.")
+        raise TypeError(
+            f"screening must be 'auto' or a regions.Curvature for a range, got {screening!r}."
+        )
     inputs = make_problems(
         X, y, loss=loss, penalty=penalty, alpha=math.sqrt(low) * math.sqrt(high),
-        fit_intercept=fit_intercept, sample_weight=sample_weight,
+        l1_ratio=l1_ratio, fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
     points = [] if coef is None else _check_points(problem, coef, intercept)
@@ -125,7 +128,7 @@ def screen_range(
     bounds = test_set.own_bounds(problem)
     decisions = decide(problem, bounds, fold)
     return RangeResult(
-        certificates[0], test_set, bounds, decisions, inputs.classes, alpha=(low, high)
+        certificates[0], test_set, bounds, decisions, inputs.classes, alpha_range=(low, high)
     )
 
 
@@ -133,10 +136,10 @@ def _check_interval(alpha: Any) -> tuple[float, float]:
     try:
         low, high = alpha
     except (TypeError, ValueError):
-        raise TypeError(f"alpha must be a pair (low, high), got {alpha!r}.") from None
-    low, high = check_positive("alpha[0]", low), check_positive("alpha[1]", high)
+        raise TypeError(f"alpha_range must be a pair (low, high), got {alpha!r}.") from None
+    low, high = check_positive("alpha_range[0]", low), check_positive("alpha_range[1]", high)
     if low > high:
-        raise ValueError(f"alpha must be (low, high) with low <= high, got {alpha!r}.")
+        raise ValueError(f"alpha_range must be (low, high) with low <= high, got {alpha!r}.")
     return low, high
 
 

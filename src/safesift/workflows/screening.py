@@ -80,7 +80,7 @@ class Screened:
         return self.region.certified
 
     @property
-    def keep(self) -> Mask:
+    def kept(self) -> Mask:
         """False where the sample is dropped: it cannot change the model. The others may."""
         return ~self.decisions.dropped
 
@@ -148,7 +148,7 @@ class ScreeningResult(Screened):
 
         Dropping rows must not change the divisor W, so alpha grows by W / W_kept.
         """
-        kept = float(self.problem.weights[self.keep].sum())
+        kept = float(self.problem.weights[self.kept].sum())
         return self.problem.alpha * self.problem.divisor / kept if kept > 0 else np.inf
 
     @cached_property
@@ -200,11 +200,12 @@ def screen(
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
-    fit_intercept: bool = False,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
     coef: Any = None,
     intercept: float = 0.0,
-    region: str | Region = "auto",
+    screening: str | Region = "auto",
     fold: Fold = "auto",
 ) -> ScreeningResult:
     """Find the samples that provably cannot change the optimum of a regularised empirical risk.
@@ -226,7 +227,9 @@ def screen(
     alpha : float, default=1e-4
         Weight of the penalty (λ in the paper). For decisions that hold for a whole interval of
         alphas see `screen_range`.
-    fit_intercept : bool, default=False
+    l1_ratio : float in [0, 1), optional
+        Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
+    fit_intercept : bool, default=True
         Add an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
         Weight 0 is exactly removal, weight 2 exactly repetition.
@@ -235,8 +238,8 @@ def screen(
         run of a solver makes one.
     intercept : float, default=0.0
         Goes with `coef`.
-    region : str or Region, default="auto"
-        A name of `safesift.regions.REGIONS` or an object with its parameters.
+    screening : str or Region, default="auto"
+        The region that decides: a name of `safesift.regions.REGIONS`, or an object.
     fold : {"auto", "always", "never"}, default="auto"
         Whether samples on a quadratic piece go into a Gram matrix; see `decide`.
 
@@ -252,14 +255,14 @@ def screen(
     >>> X = rng.normal(size=(1000, 5))
     >>> y = np.where(X[:, 0] + 0.1 * rng.normal(size=1000) > 0, "yes", "no")
     >>> result = ss.screen(X, y, loss="squared_hinge", alpha=1e-2)
-    >>> bool(result.certified), bool(result.keep.sum() < 600)
+    >>> bool(result.certified), bool(result.kept.sum() < 600)
     (True, True)
     """
     check_fold(fold)
-    region = resolve("region", region, REGIONS, Region)
+    region = resolve("screening", screening, REGIONS, Region)
     inputs = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=alpha, fit_intercept=fit_intercept,
-        sample_weight=sample_weight,
+        X, y, loss=loss, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio,
+        fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
     region.validate(problem)
@@ -328,7 +331,7 @@ def solve_and_repair(
         if check.passed:
             return Repaired(np.asarray(coef), float(intercept), result, check, n_rounds)
         result = result.repaired(check)
-    everything = Check(np.ones(len(result.keep), dtype=bool), np.inf)
+    everything = Check(np.ones(len(result.kept), dtype=bool), np.inf)
     result = result.repaired(everything)
     coef, intercept = solve(result.reduced)
     check = result.check(coef, intercept)

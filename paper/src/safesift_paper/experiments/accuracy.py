@@ -53,7 +53,7 @@ class Accuracy(Protocol):
             warnings.simplefilter("ignore", ConvergenceWarning)
             path = safe_path(
                 X, y, alphas=[scale * lmbda for lmbda in self.lambdas], loss=cell["loss"],
-                penalty=cell["penalty"], tol=self.tol, max_iter=self.max_iter,
+                penalty=cell["penalty"], tol=self.tol, max_iter=self.max_iter, fit_intercept=False,
             )  # fmt: skip
         decisions = X_test @ path.coefs.T
         accuracies = np.mean(np.sign(decisions) == y_test[:, None], axis=0)

@@ -35,7 +35,16 @@ class EllipsoidStep(Protocol):
         center, alpha, loss = np.array([1.4, -0.5]), 0.02, SquaredHinge()
         regions = [Ellipsoid(n_steps=n, start=GapBall(), depth="central") for n in (0, 1)]
         steps = [
-            screen(X, y, loss=loss, penalty="l2", alpha=alpha, coef=center, region=region).region
+            screen(
+                X,
+                y,
+                loss=loss,
+                penalty="l2",
+                alpha=alpha,
+                coef=center,
+                screening=region,
+                fit_intercept=False,
+            ).region
             for region in regions
         ]
         subgradient = X.T @ loss.slope(X @ center, y) / len(y) + alpha * center

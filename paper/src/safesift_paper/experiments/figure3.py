@@ -42,10 +42,18 @@ class ToyIntervals(Protocol):
         X, y = data.X, data.y
         loss = SquaredEpsilonInsensitive(self.half_width)
         found = {
-            name: screen(X, y, loss=loss, penalty="l1", alpha=self.alpha, region=region)
+            name: screen(
+                X,
+                y,
+                loss=loss,
+                penalty="l1",
+                alpha=self.alpha,
+                screening=region,
+                fit_intercept=False,
+            )
             for name, region in (("ellipsoid", Ellipsoid(self.n_steps)), ("curvature", Curvature()))
         }
-        kept = found["ellipsoid"].keep
+        kept = found["ellipsoid"].kept
         on_all = self._fit(X, y, self.alpha)
         on_kept = self._fit(X[kept], y[kept], found["ellipsoid"].alpha_kept)
         informative = int(np.argmax(np.abs(on_all)))
@@ -53,7 +61,7 @@ class ToyIntervals(Protocol):
             "feature": X[:, informative].tolist(),
             "targets": y.tolist(),
             "prediction": (X @ on_all).tolist(),
-            "kept": {name: result.keep.tolist() for name, result in found.items()},
+            "kept": {name: result.kept.tolist() for name, result in found.items()},
             "certified": all(result.certified for result in found.values()),
             "change": float(np.abs(on_all - on_kept).max()),
         }

@@ -52,7 +52,9 @@ class Paths(Protocol):
         X, X_test, y, y_test = samples.split(cell["seed"])
         alphas = np.geomspace(self.first, self.last, self.n_alphas)
         screening = None if cell["screening"] == "none" else cell["screening"]
-        path = safe_path(X, y, alphas=alphas, tol=self.tol, screening=screening)
+        path = safe_path(
+            X, y, alphas=alphas, tol=self.tol, screening=screening, fit_intercept=False
+        )
         return {
             "alphas": path.alphas.tolist(),
             "passes": _per_alpha(path.passes),

@@ -67,7 +67,9 @@ class Task:
         if self.penalty != "l1":
             return []
         # where a path begins by default, no feature has entered
-        (top,) = safe_path(self.X, self.y, n_alphas=1, loss=self.loss, penalty="l1").alphas
+        (top,) = safe_path(
+            self.X, self.y, n_alphas=1, loss=self.loss, penalty="l1", fit_intercept=False
+        ).alphas
         if self.alpha >= top:
             return []
         n_levels = 1 + math.ceil(_PER_DECADE * math.log10(top / self.alpha))
@@ -106,12 +108,12 @@ class Task:
         try:
             result = screen(
                 self.X, self.y, loss=self.loss, penalty=self.penalty, alpha=self.alpha, coef=coef,
-                region=region, fold="never",
+                screening=region, fold="never", fit_intercept=False,
             )  # fmt: skip
         except RegionError:
             # proved not to contain the optimum: nothing it says can be used
             return {"screened": None, "certified": False, "wrong": None}
-        seconds, dropped = time.perf_counter() - begin, ~result.keep
+        seconds, dropped = time.perf_counter() - begin, ~result.kept
         return {
             "screened": 100.0 * float(dropped.mean()),
             "certified": bool(result.certified),

@@ -89,19 +89,20 @@ def compress(
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
+    sample_weight: Any = None,
     method: str = "hybrid",
     reweight: bool | None = None,
     stratify: bool = False,
-    fit_intercept: bool = False,
-    sample_weight: Any = None,
-    region: str | Region = "auto",
+    screening: str | Region = "auto",
     random_state: Any = None,
 ) -> Compressed:
     """Choose the rows from which a model is best trained, for a given number of rows.
 
     Parameters
     ----------
-    X, y, loss, penalty, alpha, fit_intercept, sample_weight, region
+    X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight, screening
         As in `rank_samples`.
     n_keep : int or float
         How many samples to keep, or which share of those of positive weight (0 < n_keep ≤ 1). Of
@@ -138,18 +139,18 @@ def compress(
     >>> X, y = make_classification(2000, 10, class_sep=1.5, random_state=0)
     >>> small = ss.compress(X, y, n_keep=0.05, alpha=1e-3, random_state=0)
     >>> X_small, y_small = small.take(X, y)
-    >>> model = ss.SafeClassifier(alpha=small.alpha, fit_intercept=False)
+    >>> model = ss.SafeClassifier(alpha=small.alpha)
     >>> model = model.fit(X_small, y_small, sample_weight=small.weights)
-    >>> everything = ss.SafeClassifier(alpha=1e-3, fit_intercept=False).fit(X, y)
+    >>> everything = ss.SafeClassifier(alpha=1e-3).fit(X, y)
     >>> len(y_small), bool(abs(model.score(X, y) - everything.score(X, y)) < 0.01)
     (100, True)
     >>> round(float(small.weights.sum()), 6)
     2000.0
     """
     rng = generator(random_state)
-    model = Training(loss, penalty, alpha, fit_intercept)
+    model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    samples = examine(X, y, model, sample_weight, region, seed_of(rng))
+    samples = examine(X, y, model, sample_weight, screening, seed_of(rng))
     choice = Choice(method, reweight, stratify, given_weights=sample_weight is not None)
     return choice.made(samples, n_keep, rng)
 

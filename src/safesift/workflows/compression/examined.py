@@ -181,7 +181,8 @@ class Training:
     loss: str | Loss = "squared_hinge"
     penalty: str | Penalty = "l2"
     alpha: float = 1e-4
-    fit_intercept: bool = False
+    l1_ratio: float | None = None
+    fit_intercept: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,10 +291,10 @@ class Examined:
 
 
 def examine(
-    X: Any, y: Any, model: Training, sample_weight: Any, region: str | Region, seed: int
+    X: Any, y: Any, model: Training, sample_weight: Any, screening: str | Region, seed: int
 ) -> Examined:
     """Check the arguments and make the problems; nothing is solved yet."""
-    region = resolve("region", region, REGIONS, Region)
+    region = resolve("screening", screening, REGIONS, Region)
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(model))
     region.validate(inputs.problems[0])
     check_finite(inputs.problems[0].design)

@@ -237,10 +237,11 @@ def rank_samples(
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
-    method: str = "screening",
-    fit_intercept: bool = False,
+    l1_ratio: float | None = None,
+    fit_intercept: bool = True,
     sample_weight: Any = None,
-    region: str | Region = "auto",
+    method: str = "screening",
+    screening: str | Region = "auto",
     random_state: Any = None,
 ) -> Ranking:
     """Rank samples by how much a regularised empirical risk needs them.
@@ -261,6 +262,8 @@ def rank_samples(
         A name of `safesift.penalties.PENALTIES` or an object with its parameters.
     alpha : float, default=1e-4
         Weight of the penalty, next to the mean loss.
+    l1_ratio : float in [0, 1), optional
+        Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
     method : {"screening", "margin", "random", "leverage", "hybrid"}, default="screening"
         * "screening": the value of the screening test, as in the paper: how far the bounds of a
           region on the prediction at the optimum reach out of the flat piece of the loss. Negative
@@ -272,11 +275,11 @@ def rank_samples(
         * "random": uniform, whatever the weights: those that are drawn keep them.
         * "hybrid": minus the budget from which on a sample is kept by `compress`, up to a few
           exchanges: hard samples mixed with representative ones.
-    fit_intercept : bool, default=False
+    fit_intercept : bool, default=True
         The model has an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
         Samples of weight 0 come last.
-    region : str or Region, default="auto"
+    screening : str or Region, default="auto"
         The region of the screening test: a name of `safesift.regions.REGIONS` or an object.
     random_state : int, RandomState or None, default=None
         For "random" and "hybrid", and for solvers that draw random numbers.
@@ -295,9 +298,9 @@ def rank_samples(
     [2 1 3 0] 2
     """
     rng = generator(random_state)
-    model = Training(loss, penalty, alpha, fit_intercept)
+    model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    return ranked(examine(X, y, model, sample_weight, region, seed_of(rng)), method, rng)
+    return ranked(examine(X, y, model, sample_weight, screening, seed_of(rng)), method, rng)
 
 
 def ranked(samples: Examined, method: str, rng: np.random.Generator) -> Ranking:
