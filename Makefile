@@ -23,6 +23,7 @@ lint: $(VENV)/.test
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/screening_cost.py
+	$(BIN)/python benchmarks/screen_vs_fit.py
 	$(BIN)/python benchmarks/curvature_power.py
 	$(BIN)/python benchmarks/convolution_cost.py
 	$(BIN)/python benchmarks/paths_vs_peers.py

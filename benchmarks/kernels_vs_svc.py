@@ -96,7 +96,12 @@ def ridge(X: np.ndarray, y: np.ndarray, cache: float) -> dict[str, object]:
     """The squared loss, without intercept, at all alphas."""
     X, y = X[:RIDGE_ROWS], y[:RIDGE_ROWS]
     n, gamma = len(y), 1.0 / (X.shape[1] * X.var())
-    how = {"loss": "squared", "alphas": 1.0 / (n * C_VALUES), "memory": f"{cache} MB"}
+    how = {
+        "loss": "squared",
+        "alphas": 1.0 / (n * C_VALUES),
+        "fit_intercept": False,
+        "memory": f"{cache} MB",
+    }
     path, seconds = timed(lambda: ss.safe_kernel_path(X, y, **how))
     fits, peer_seconds = timed(
         lambda: [KernelRidge(alpha=1.0 / C, kernel="rbf", gamma=gamma).fit(X, y) for C in C_VALUES]

@@ -54,9 +54,9 @@ def main(path: Path) -> None:
         screening=ss.regions.Ellipsoid(n_steps=20), fit_intercept=False,
     )  # fmt: skip
     keep = result.kept
-    on_all = ss.IntervalRegressor(ALPHA, penalty="l1", fit_intercept=False, tol=1e-12)
+    on_all = ss.IntervalRegressor(alpha=ALPHA, penalty="l1", fit_intercept=False, tol=1e-12)
     on_kept = ss.IntervalRegressor(
-        result.alpha_kept, penalty="l1", fit_intercept=False, tol=1e-12
+        alpha=result.alpha_kept, penalty="l1", fit_intercept=False, tol=1e-12
     )  # fmt: skip
     on_all.fit(X, Y)
     on_kept.fit(X[keep], Y[keep])

@@ -15,7 +15,9 @@ X, Y = make_classification(200, 8, random_state=0)
 
 def problem(loss="squared_hinge", penalty="l2", p=8, **how):
     rows = X if p == 8 else np.zeros((200, p))
-    return make_problems(rows, Y, loss=loss, penalty=penalty, alpha=1e-2, **how).problem
+    return make_problems(
+        rows, Y, loss=loss, penalty=penalty, alpha=1e-2, **{"fit_intercept": False} | how
+    ).problem
 
 
 @pytest.mark.parametrize(

@@ -362,7 +362,7 @@ def test_a_curve_without_enough_rows_for_the_classes():
         ({"method": None}, "method=None is not known"),
         ({"loss": "squard"}, "loss='squard' is not known"),
         ({"alpha": -1.0}, "alpha must be positive"),
-        ({"region": "bal"}, "screening='bal' is not known"),
+        ({"screening": "bal"}, "screening='bal' is not known"),
         ({"sample_weight": np.zeros(600)}, "sample_weight is zero everywhere"),
         ({"sample_weight": np.ones(3)}, "sample_weight has 3 entries"),
     ],

@@ -106,7 +106,7 @@ def test_decides_more_than_the_oracle(warm):
 def test_l1_on_real_data_without_a_guess(pixels):
     """Safe logistic + l1: samples and features are decided, and the optimum agrees."""
     X, y = pixels
-    arguments = {"loss": "safe_logistic", "penalty": "l1", "alpha": 3e-4}
+    arguments = {"loss": "safe_logistic", "penalty": "l1", "alpha": 3e-4, "fit_intercept": False}
     problem = make_problems(X, y, **arguments).problem
     rough, exact = (newton_solver(problem, tol=tol).at for tol in (1e-4, 1e-10))
     result = ss.screen(X, y, **arguments, coef=rough.point, screening="curvature")
@@ -224,7 +224,7 @@ def test_a_range_of_alphas(pixels):
     [
         ((2.0, 1.0), ValueError, "low <= high"),
         (1.0, TypeError, "must be a pair"),
-        ((0.0, 1.0), ValueError, r"alpha\[0\] must be positive"),
+        ((0.0, 1.0), ValueError, r"alpha_range\[0\] must be positive"),
     ],
 )
 def test_ranges_are_checked(alpha, error, words):

@@ -111,7 +111,7 @@ def test_equal_widths_are_support_vector_regression():
     X = rng.normal(size=(100, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.5 * rng.normal(size=100)
     alpha = 0.1
-    model = ss.IntervalRegressor(alpha, fit_intercept=False, tol=1e-10)
+    model = ss.IntervalRegressor(alpha=alpha, fit_intercept=False, tol=1e-10)
     model.fit(X, np.column_stack([y - 0.25, y + 0.25]))
     other = LinearSVR(
         epsilon=0.25, loss="squared_epsilon_insensitive", C=1 / (2 * 100 * alpha), dual=False,

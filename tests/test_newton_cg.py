@@ -109,7 +109,13 @@ def curved_problem(**options):
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 120)) @ (np.eye(120) + 0.5 * rng.normal(size=(120, 120)))
     y = np.sign(X[:, 0] + 5.0 * rng.normal(size=300))
-    options = {"loss": "logistic", "penalty": "l2", "alpha": 1e-6, **options}
+    options = {
+        "loss": "logistic",
+        "penalty": "l2",
+        "alpha": 1e-6,
+        "fit_intercept": False,
+        **options,
+    }
     return make_problems(X, y, **options).problem
 
 

@@ -26,7 +26,8 @@ def samples(n=600, p=8, seed=0):
 
 
 def problem_at(X, y, alpha, **model):
-    return make_problems(X, y, alpha=alpha, **{"loss": "squared_hinge", "penalty": "l2", **model})
+    usual = {"loss": "squared_hinge", "penalty": "l2", "fit_intercept": False}
+    return make_problems(X, y, alpha=alpha, **usual | model)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

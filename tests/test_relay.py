@@ -23,7 +23,12 @@ def problem_of(n=120, p=30, alpha=1e-6, **more) -> Problem:
     X = rng.normal(size=(n, p)) @ np.diag(np.geomspace(1, 0.02, p))
     y = np.sign(X @ rng.normal(size=p) + 0.05 * rng.normal(size=n))
     return make_problems(
-        X, y, loss=more.pop("loss", "squared_hinge"), penalty="l2", alpha=alpha, **more
+        X,
+        y,
+        loss=more.pop("loss", "squared_hinge"),
+        penalty="l2",
+        alpha=alpha,
+        **{"fit_intercept": False} | more,
     ).problem
 
 

@@ -23,7 +23,8 @@ LABELS = np.where(Y > 0, 1.0, -1.0)
 
 
 def problem(loss, y=Y, penalty="l2", alpha=0.05, **more) -> Problem:
-    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha, **more).problem
+    usual = {"fit_intercept": False}
+    return make_problems(X, y, loss=loss, penalty=penalty, alpha=alpha, **usual | more).problem
 
 
 # --- what is refused ------------------------------------------------------------------------------
@@ -336,7 +337,9 @@ def test_objective_bounds_hold_and_close(loss, y, penalty, weighted):
     weight = np.linspace(0, 3, len(y)) if weighted else None
     if penalty == "l1" and loss is PSEUDO_HUBER:
         pytest.skip("not written for the reference solver")
-    arguments = {"penalty": penalty, "alpha": 0.05, "sample_weight": weight}
+    arguments = {
+        "penalty": penalty, "alpha": 0.05, "sample_weight": weight, "fit_intercept": False,
+    }  # fmt: skip
     original = optimum(make_problems(X, y, loss=loss, **arguments).problem).value
     deltas = []
     for mu in (0.5, 1e-2, 1e-4):

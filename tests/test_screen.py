@@ -4,13 +4,15 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, make_classification, make_regression
-from sklearn.preprocessing import StandardScaler
+from sklearn.datasets import load_breast_cancer, load_wine, make_classification, make_regression
+from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import LinearSVC, LinearSVR
 
 import safesift as ss
+from safesift import solvers
 from safesift.problem.problem import Problem
 from tests.laws.reference import dense_rows, optimum
 
@@ -40,7 +42,7 @@ def test_result_as_documented(cancer):
     assert result.certified and 0 <= result.gap < 1e-6
     assert result.alpha_kept == pytest.approx(1e-3 * n / result.kept.sum())
     assert (result.score[~result.kept] < 0).all() and (result.score[result.kept] >= 0).all()
-    assert "gap ball" in result.region.describe()
+    assert "ball near the optimum" in result.region.describe()
     assert "samples kept" in result.summary() and "proved" in result.summary()
     reduced = result.reduced
     assert isinstance(reduced, Problem) and reduced is result.reduced
@@ -178,7 +180,9 @@ def test_huge_and_tiny_scales(scale, loss):
     """Scaling X by s and alpha by s² is the same problem: nothing wrong, nothing lost."""
     X, y = make_classification(100, 4, random_state=1)
     alpha = 0.1
-    plain = ss.screen(X, y, loss=loss, alpha=alpha, screening="gap_ball", fit_intercept=False)
+    plain = ss.screen(
+        X, y, loss=loss, alpha=alpha, effort="quick", screening="gap_ball", fit_intercept=False
+    )
     if not 1e-300 < alpha * scale**2 < 1e300:
         return
     scaled = ss.screen(
@@ -287,3 +291,106 @@ def test_import_is_cheap():
     code = f"import safesift, sys; print(*[name for name in {heavy} if name in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.split() == []
+
+
+# --- with the power of the solver ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("load", "alpha", "most"), [(load_breast_cancer, 1e-4, 87), (load_wine, 1e-3, 26)]
+)
+def test_raw_data_are_screened_as_the_estimator_screens_them(load, alpha, most):
+    """569 of 569 and 178 of 178 rows were kept when the centre was that of a short run."""
+    X, y = load(return_X_y=True)
+    result = ss.screen(X, y, alpha=alpha, random_state=0)
+    model = ss.SafeClassifier(alpha=alpha, random_state=0).fit(X, y)
+    assert result.kept.sum() <= most and not (result.kept & ~model.kept_).any()
+    assert result.relative_gap <= 1e-6 and result.reason == ""
+    few = ss.SafeClassifier(alpha=result.alpha_kept, tol=1e-8).fit(*result.take(X, y))
+    np.testing.assert_allclose(few.coef_, result.to_estimator().coef_, atol=1e-3)
+
+
+def test_one_class_of_several_against_the_rest():
+    X, y = load_wine(return_X_y=True)
+    assert ss.screen(X, y == 1, alpha=1e-3).kept.sum() <= 14
+
+
+def test_quick_effort_is_a_short_run():
+    X, y = load_breast_cancer(return_X_y=True)
+    quick, full = (ss.screen(X, y, alpha=1e-3, effort=effort) for effort in ("quick", "full"))
+    assert quick.only.fit.n_iter == 0 < full.only.fit.n_iter
+    assert full.relative_gap <= 1e-6 < 1e-3 < quick.relative_gap
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"effort": "some"}, "effort must be 'full' or 'quick'"),
+        ({"effort": "quick", "coef": np.zeros(2)}, "exclude each other"),
+        ({"screening": None}, "screens nothing"),
+        ({"solver": "multiplier"}, "multiplier"),
+        ({"y": [0, 1, 2, 0], "coef": np.zeros(2)}, "a row of coefficients for each"),
+        ({"y": [0, 1, 2, 0], "coef": np.zeros((3, 2)), "intercept": [1, 2]}, "pass one for each"),
+    ],
+)
+def test_what_excludes_each_other_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        ss.screen(**{"X": np.eye(4, 2), "y": [0, 1, 0, 1]} | arguments)
+
+
+def test_several_classes_have_a_part_each():
+    X, y = load_wine(return_X_y=True)
+    names = np.array(["barolo", "grignolino", "barbera"])[y]
+    result = ss.screen(scale(X), names, alpha=1e-3)
+    assert list(result.classes) == ["barbera", "barolo", "grignolino"]
+    assert result.lower.shape == result.upper.shape == (178, 3)
+    assert result.coef.shape == (3, 13) and result.intercept.shape == result.gap.shape == (3,)
+    assert "3 classes, each against the rest" in result.summary()
+    assert result.check(result.coef, result.intercept).passed
+    with pytest.raises(AttributeError, match=r"result\.parts"):
+        _ = result.problem
+    again = ss.screen(scale(X), names, alpha=1e-3, coef=result.coef, intercept=result.intercept)
+    assert again.kept.sum() <= 1.1 * result.kept.sum()
+
+    def solve(problem):
+        found = solvers.solve(problem, tol=1e-10)
+        return found.coef, found.intercept
+
+    repaired = ss.solve_and_repair(result, solve)
+    assert repaired.n_rounds == 1 and repaired.coef.shape == (3, 13)
+
+
+def test_a_range_of_alphas_for_several_classes():
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    found = ss.screen_range(X, y, alpha_range=(1e-2, 1.05e-2))
+    assert found.certified and 0 < found.kept.sum() < 178
+    one = found.result(1.02e-2)
+    assert one.training.alpha == 1.02e-2 and len(one.parts) == 3
+    model = ss.SafeClassifier(alpha=1.02e-2, tol=1e-10).fit(X, y)
+    assert one.check(model.coef_, model.intercept_).passed
+    assert "for every alpha from 0.01 to 0.0105" in found.summary()
+
+
+# --- why little is proved -----------------------------------------------------------------------
+
+
+def test_reasons_are_what_was_measured(cancer):
+    X, y = cancer
+    assert "flat nowhere" in ss.screen(X, y, loss="logistic").reason
+    assert "inside the margin" in ss.screen(X, y, alpha=10.0, fit_intercept=False).reason
+    raw, labels = load_breast_cancer(return_X_y=True)
+    assert "far from the optimum" in ss.screen(raw, labels, effort="quick").reason
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(300, 2))
+    assert "overlap" in ss.screen(noise, rng.integers(0, 2, 300)).reason
+    targets = 10.0 * rng.normal(size=300)
+    assert "wider tube" in ss.screen(noise, targets, loss="epsilon_insensitive").reason
+
+
+def test_a_reason_names_the_column(cancer):
+    X, y = cancer
+    table = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
+    table["c3"] *= 1e8
+    result = ss.screen(table, y, effort="quick")
+    assert "'c3' is 1e+08 times as large" in result.reason and "scale the columns" in result.reason

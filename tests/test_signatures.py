@@ -33,7 +33,7 @@ GIVEN_UP = {
 BY_TASK = {
     "loss": "labels, numbers and intervals have a loss of their own",
     "alphas": "a path may be given its alphas only, a cross-validation a number of them",
-    "alpha": "an interval of them has no default",
+    "alpha": "the norm of a function is another thing than that of coefficients",
     "n_keep": "a sampler has a default, a function is told",
     "method": "a ranking is by what is proved, a choice also by what is typical",
     "reweight": "a sampler returns rows without weights",

@@ -206,12 +206,12 @@ def test_gradients_at_the_ends_of_a_wide_range_are_exact(a, y, low, high, x):
         ([[1.0, 0.5], [-1.0, 0.3], [0.2, -1.0]], [1, -1, 1],
          {"penalty": "l1", "alpha": 1e-155, "coef": [0.1, 0.2]}),
         ([[1e-150, 0.0], [0.0, 1e-170]], [1.0, 2.0],
-         {"loss": "squared", "alpha": 1e16, "coef": [0.0, 0.0], "region": Curvature(rank=1)}),
+         {"loss": "squared", "alpha": 1e16, "coef": [0.0, 0.0], "screening": Curvature(rank=1)}),
         ([[1.0, 2.0], [3.0, -1.0]], [1e160, -1e160],
          {"loss": "squared", "penalty": "l1", "alpha": 1.0, "coef": [0.0, 0.0]}),
         # all rows that carry curvature are zero
         ([[0.0, 0.0], [0.0, 0.0]], [1.0, 2.0],
-         {"loss": "squared", "alpha": 1.0, "coef": [1.0, 0.0], "region": Curvature(rank=1)}),
+         {"loss": "squared", "alpha": 1.0, "coef": [1.0, 0.0], "screening": Curvature(rank=1)}),
     ],
 )  # fmt: skip
 def test_overflow_ends_in_wide_bounds(X, y, arguments):

@@ -35,7 +35,9 @@ _PUBLIC = {
     "safesift.workflows.objective_bounds": ("objective_bounds", "pointwise_bound"),
     "safesift.workflows.path": ("PathResult", "safe_path"),
     "safesift.workflows.ranges": ("RangeResult", "screen_range"),
-    "safesift.workflows.screening": ("ScreeningResult", "screen", "solve_and_repair"),
+    "safesift.workflows.repair": ("solve_and_repair",),
+    "safesift.workflows.screening": ("screen",),
+    "safesift.workflows.verdicts": ("ScreeningResult",),
 }
 _MODULES = ("grids", "losses", "penalties", "regions")
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
@@ -46,7 +48,9 @@ __all__ = ["__version__", *sorted((*_MODULES, *_HOME))]
 registry.provide("plot_choice", "safesift.faces.plotting")
 registry.provide("plot_compression", "safesift.faces.plotting")
 registry.provide("plot_path", "safesift.faces.plotting")
+registry.provide("plot_screening", "safesift.faces.plotting")
 registry.provide("summary", "safesift.faces.report")
+registry.provide("estimator_of", "safesift.estimators.models")
 registry.provide("format_of", "safesift.faces.files")
 
 if TYPE_CHECKING:
@@ -70,7 +74,9 @@ if TYPE_CHECKING:
     from safesift.workflows.objective_bounds import objective_bounds, pointwise_bound
     from safesift.workflows.path import PathResult, safe_path
     from safesift.workflows.ranges import RangeResult, screen_range
-    from safesift.workflows.screening import ScreeningResult, screen, solve_and_repair
+    from safesift.workflows.repair import solve_and_repair
+    from safesift.workflows.screening import screen
+    from safesift.workflows.verdicts import ScreeningResult
 
 
 def __getattr__(name: str) -> Any:

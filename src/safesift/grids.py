@@ -46,7 +46,8 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, ratio: float = 1e-4) -> Arr
     >>> import numpy as np
     >>> from safesift.grids import alpha_grid
     >>> from safesift.problem.inputs import make_problems
-    >>> inputs = make_problems(np.eye(2), [1.0, -3.0], loss="squared", penalty="l1", alpha=1.0)
+    >>> inputs = make_problems(np.eye(2), [1.0, -3.0], loss="squared", penalty="l1", alpha=1.0,
+    ...                        fit_intercept=False)
     >>> print(alpha_grid(inputs.problem, 3, 1e-2))
     [1.5   0.15  0.015]
     """

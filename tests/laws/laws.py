@@ -255,7 +255,7 @@ def law_weights_are_repetitions(recipe: Recipe) -> None:
     counts[np.unique(y, axis=0, return_index=True)[1]] = 2
     rows = np.repeat(np.arange(len(y)), counts)
     loss = arguments.pop("loss")
-    arguments["region"] = steady_region(recipe)
+    arguments["screening"] = steady_region(recipe)
     arguments.pop("sample_weight")
     coef = rng.normal(size=X.shape[1])
     weighted = ss.screen(
@@ -276,7 +276,7 @@ def law_permutation_and_storage(recipe: Recipe) -> None:
     rng = np.random.default_rng(recipe.seed)
     coef = rng.normal(size=X.shape[1])
     order = rng.permutation(len(y))
-    arguments["region"] = steady_region(recipe)
+    arguments["screening"] = steady_region(recipe)
     loss, weight = arguments.pop("loss"), arguments.pop("sample_weight")
     plain = ss.screen(X, y, loss=loss, sample_weight=weight, **arguments, coef=coef)
     moved = ss.screen(

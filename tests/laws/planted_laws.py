@@ -10,10 +10,12 @@ from safesift import regions
 from safesift.arithmetic.numerics import target_size
 from safesift.problem.decisions import Bounds, Decisions, decide
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training
 from safesift.regions.base import Region
 from safesift.regions.center import Center
 from safesift.regions.intercept import UnboundedInterceptError
-from safesift.workflows.screening import ScreeningResult
+from safesift.solvers import Fit
+from safesift.workflows.verdicts import Screened, ScreeningResult
 from tests.laws.planted import Planted, plant, rough_center
 
 
@@ -32,7 +34,8 @@ def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningR
     certificate = problem.certify(at)
     test_set = region.build(certificate)
     bounds = test_set.own_bounds(problem)
-    return ScreeningResult(certificate, test_set, bounds, decide(problem, bounds, "always"))
+    fit = Fit.at_centre(certificate, decide(problem, bounds, "always"), 1e-6)
+    return ScreeningResult((Screened(fit, test_set, bounds),), Training())
 
 
 def assert_planted(planted: Planted, bounds: Bounds, decisions: Decisions) -> None:
@@ -57,7 +60,7 @@ def law_planted_optimum(
         result = planted_screening(planted, seed, region)
     except UnboundedInterceptError:
         return  # there is no region at all, and a user is told so
-    assert_planted(planted, result.bounds, result.decisions)
+    assert_planted(planted, result.only.bounds, result.decisions)
 
 
 def law_planted_optimum_in_a_range(

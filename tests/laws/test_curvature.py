@@ -81,7 +81,7 @@ def test_kinked_losses_get_the_plain_ball_and_are_told():
     X, y = rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50)
     import safesift as ss
 
-    result = ss.screen(X, y, loss="hinge", alpha=1.0, region="curvature", fit_intercept=False)
+    result = ss.screen(X, y, loss="hinge", alpha=1.0, screening="curvature", fit_intercept=False)
     assert result.certified
     assert "Hinge has no curvature" in result.region.describe()
 

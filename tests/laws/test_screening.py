@@ -58,7 +58,7 @@ def test_toy_interval_regression(steps):
     X = rng.uniform(-1, 1, size=(20, 2))
     center = 2.0 * X[:, 0] + 0.1 * rng.normal(size=20)
     loss = ss.losses.SquaredEpsilonInsensitive(epsilon=0.6)
-    arguments = {"loss": loss, "penalty": "l1", "alpha": 0.02}
+    arguments = {"loss": loss, "penalty": "l1", "alpha": 0.02, "fit_intercept": False}
     result = ss.screen(X, center, **arguments, screening=ss.regions.Ellipsoid(n_steps=steps))
     assert result.certified
     assert result.kept.sum() < 10

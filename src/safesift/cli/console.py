@@ -15,7 +15,7 @@ from rich.table import Table
 from safesift import progress
 from safesift.faces import report
 from safesift.regions.base import Everything
-from safesift.workflows.screening import ScreeningResult
+from safesift.workflows.verdicts import ScreeningResult
 
 # work that is done sooner needs no bar
 PATIENCE_SECONDS = 1.0

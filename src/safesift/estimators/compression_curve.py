@@ -20,10 +20,11 @@ from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count
 from safesift.penalties import Penalty
 from safesift.problem.inputs import vector
+from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import provided, resolve
 from safesift.workflows.compression.compressing import Choice, Compressed
-from safesift.workflows.compression.examined import Examined, Training, examine
+from safesift.workflows.compression.examined import Examined, examine
 from safesift.workflows.compression.ranking import generator, method_named, seed_of
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         Of "poly".
     coef0 : float, default=1.0
         Of "poly", 0 or more.
-    alpha : float, default=1e-4
+    alpha : float, default=1e-3
         Weight of the squared norm, next to the mean loss. SVC's C is 1/(W·alpha) for the hinge.
     fit_intercept : bool, default=True
         Add an intercept, which is not penalised.
@@ -248,7 +248,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         gamma: float | str | None = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        alpha: float = 1e-4,
+        alpha: float = 1e-3,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,
@@ -308,7 +308,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         Of "poly".
     coef0 : float, default=1.0
         Of "poly", 0 or more.
-    alpha : float, default=1e-4
+    alpha : float, default=1e-3
         Weight of the squared norm, next to the mean loss. SVR's C is 1/(W·alpha) for the
         ε-insensitive loss, KernelRidge's alpha is W·alpha for the squared one.
     fit_intercept : bool, default=True
@@ -382,7 +382,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         gamma: float | str | None = "scale",
         degree: int = 3,
         coef0: float = 1.0,
-        alpha: float = 1e-4,
+        alpha: float = 1e-3,
         fit_intercept: bool = True,
         tol: float = 1e-6,
         max_iter: int = 1000,

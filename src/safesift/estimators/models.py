@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.interval import IntervalRegressor
-from safesift.estimators.linear import LinearModel
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
+from safesift.workflows.verdicts import ScreeningResult
 
 MODELS: dict[str, type[LinearModel]] = {
     "classification": SafeClassifier,
     "regression": SafeRegressor,
     "interval": IntervalRegressor,
 }
+
+
+def estimator_of(result: ScreeningResult) -> LinearModel:
+    """The model at the centre of a screening, as `fit` would have left it."""
+    fits = [part.fit for part in result.parts]
+    problem = fits[0].problem
+    model = MODELS[problem.loss.task](**vars(result.training))
+    model.n_features_in_ = problem.design.n_features
+    if result.feature_names is not None:
+        model.feature_names_in_ = np.array(result.feature_names, dtype=object)
+    weights = problem.weights
+    samples = Samples(problem.design, problem.y, weights, weights, result.classes)
+    return model._fitted_from(samples, fits)

@@ -19,7 +19,8 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
 from safesift.faces.plotting import BLUE, INK, ORANGE
-from safesift.workflows.screening import ScreeningResult, screen
+from safesift.workflows.screening import screen
+from safesift.workflows.verdicts import ScreeningResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +74,7 @@ class Findings:
     @property
     def margins(self) -> Array:
         """How clearly the model is right about each sample: below 0 it is wrong."""
-        return self.y * self.result.at.pred
+        return self.y * self.result.only.at.pred
 
     @property
     def coef_change(self) -> float:
@@ -103,7 +104,9 @@ def experiment() -> Findings:
     """Screen, then train scikit-learn's support vector machine on all rows and on the kept."""
     digits = load_digits()
     X, y = normalize(digits.data), np.where(digits.target == DIGIT, 1.0, -1.0)
-    result, seconds = _timed(lambda: screen(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA))
+    result, seconds = _timed(
+        lambda: screen(X, y, loss="squared_hinge", penalty="l2", alpha=ALPHA, fit_intercept=False)
+    )
     # scikit-learn sums the losses, and without our ½: its C is the same for all and for kept rows
     C = 1.0 / (2.0 * len(y) * ALPHA)
     return Findings(

@@ -1,4 +1,4 @@
-"""Pictures of losses, choices, paths and compression; matplotlib is imported to draw them."""
+"""Pictures of losses, choices, screenings, paths and compression; drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from safesift.losses import Loss
 from safesift.losses.safe import flat_interval
+from safesift.problem.decisions import Bounds
+from safesift.workflows.verdicts import flat_excess
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from safesift.estimators.compression_curve import CompressionCurve
     from safesift.workflows.choose_mu import MuChoice
     from safesift.workflows.path import PathResult
+    from safesift.workflows.verdicts import Screened, ScreeningResult
 
 INK, BLUE, ORANGE, GREEN, SKY = "#333333", "#4477aa", "#dd7733", "#228833", "#66ccee"
 _COLORS = (INK, BLUE, ORANGE, GREEN, "#aa3377", SKY, "#ccbb44")
@@ -147,6 +150,57 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
     return axes
+
+
+def plot_screening(result: ScreeningResult, axes: Axes | None = None) -> Axes:
+    """Draw how far every sample is from where it would not count, at the centre and at worst.
+
+    Samples are sorted by how far their prediction at the centre is out of the flat piece of the
+    loss; the line above is how far it may be at any optimum. Below zero is dropped.
+
+    Parameters
+    ----------
+    result : ScreeningResult
+        Of several classes the one that needs a sample most counts.
+    axes : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    axes = _axes(axes)
+    centre = np.max([_excess_at_centre(part) for part in result.parts], axis=0)
+    order = np.lexsort((centre, result.kept))
+    at, worst, kept = centre[order], result.score[order], result.kept[order]
+    low, high = _shown(at)
+    rank = np.arange(len(order))
+    for mask, color, label in ((~kept, BLUE, "dropped"), (kept, ORANGE, "kept")):
+        if mask.any():
+            top = np.clip(worst[mask], low, high)
+            axes.vlines(rank[mask], np.clip(at[mask], low, high), top, color=color, alpha=0.25)
+            axes.plot(rank[mask], at[mask], ".", ms=4, color=color, label=f"{mask.sum()} {label}")
+    axes.axhline(0.0, color=INK, lw=1)
+    axes.set_ylim(low, high)
+    axes.set_xlabel("samples")
+    flat = any(piece.is_flat for piece in result.parts[0].problem.pieces)
+    axes.set_ylabel("distance out of the flat piece" if flat else "slope of the loss")
+    proof = "proved" if result.certified else "not certified"
+    axes.set_title(f"{kept.sum()} of {len(kept)} samples kept ({proof})", loc="left")
+    axes.legend(frameon=False)
+    return axes
+
+
+def _excess_at_centre(part: Screened) -> np.ndarray:
+    return flat_excess(part.problem, Bounds(part.at.pred, part.at.pred))
+
+
+def _shown(values: np.ndarray) -> tuple[float, float]:
+    """Limits that leave out the few samples that are very far away."""
+    low, high = np.quantile(values, [0.01, 0.99])
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    room = 0.1 * (high - low) or 1.0
+    return low - room, high + room
 
 
 def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from safesift.workflows.screening import ScreeningResult
+from safesift.workflows.ranges import RangeResult
+from safesift.workflows.verdicts import ScreeningResult, Verdicts
 
 
-def counts(result: ScreeningResult) -> dict[str, int]:
-    """How many samples were dropped, folded and left undecided."""
-    decisions = result.decisions
-    curved = decisions.folded & (decisions.quadratic != 0)
-    weightless = result.problem.weights == 0
+def counts(result: Verdicts) -> dict[str, int]:
+    """How many samples were dropped, folded and left undecided, for all classes together."""
+    weightless, kept, undecided = result.weights == 0, result.kept, result.undecided
+    folded = kept & ~undecided
+    curved = np.any([part.decisions.quadratic != 0 for part in result.parts], axis=0)
     return {
-        "samples": len(result.kept),
-        "dropped": int((decisions.dropped & ~weightless).sum()),
+        "samples": len(kept),
+        "dropped": int((~kept & ~weightless).sum()),
         "weightless": int(weightless.sum()),
-        "folded_linear": int((decisions.folded & ~curved).sum()),
-        "folded_quadratic": int(curved.sum()),
-        "undecided": int(decisions.undecided.sum()),
-        "kept": int(result.kept.sum()),
+        "folded_linear": int((folded & ~curved).sum()),
+        "folded_quadratic": int((folded & curved).sum()),
+        "undecided": int((undecided & ~weightless).sum()),
+        "kept": int(kept.sum()),
     }
 
 
@@ -32,11 +32,11 @@ REASONS = {
     "weightless": "weight 0: not part of the problem",
     "folded_linear": "on a linear piece at every optimum: kept, or folded into q",
     "folded_quadratic": "on a quadratic piece at every optimum: kept, or folded into Q and q",
-    "undecided": "may be on either side of a kink: kept",
+    "undecided": "on either side of a kink, or on a piece not worth folding: kept",
 }
 
 
-def rows(result: ScreeningResult) -> list[tuple[str, int, float, str]]:
+def rows(result: Verdicts) -> list[tuple[str, int, float, str]]:
     """Name, count, percentage and reason of every kind of sample there is."""
     count = counts(result)
     total = count["samples"]
@@ -49,7 +49,7 @@ def rows(result: ScreeningResult) -> list[tuple[str, int, float, str]]:
 
 def as_dict(result: ScreeningResult) -> dict:
     """A machine-readable summary: JSON types only."""
-    problem = result.problem
+    problem = result.parts[0].problem
     return {
         **counts(result),
         "n_features": problem.design.n_features,
@@ -57,52 +57,72 @@ def as_dict(result: ScreeningResult) -> dict:
         "loss": repr(problem.loss),
         "penalty": repr(problem.penalty),
         "alpha": problem.alpha,
-        "alpha_kept": result.alpha_kept if np.isfinite(result.alpha_kept) else None,
+        "alpha_kept": _finite(result.alpha_kept),
         "fit_intercept": problem.fit_intercept,
         "certified": result.certified,
-        "gap": result.gap if np.isfinite(result.gap) else None,
-        "relative_gap": _relative(result),
-        "region": result.region.describe(),
+        "gap": _finite(np.max(result.gap)),
+        "relative_gap": _finite(result.relative_gap),
+        "region": describe_regions(result),
+        "reason": result.reason,
     }
 
 
-def _relative(result: ScreeningResult) -> float | None:
-    reference = result.problem.constant_value
-    relative = result.gap / reference if reference > 0 else np.inf
-    return relative if np.isfinite(relative) else None
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
 
 
 def describe_gap(result: ScreeningResult) -> str:
-    """The duality gap at the centre in words."""
-    if not np.isfinite(result.gap):
+    """The duality gap at the centre in words, the largest of all classes."""
+    largest, relative = float(np.max(result.gap)), result.relative_gap
+    if not np.isfinite(largest):
         return "unbounded"
-    relative = _relative(result)
-    return f"{result.gap:.3g}" + ("" if relative is None else f" ({relative:.2g} relative)")
+    return f"{largest:.3g}" + (f" ({relative:.2g} relative)" if np.isfinite(relative) else "")
+
+
+def describe_regions(result: Verdicts) -> str:
+    """The set that was used, of several the one that leaves most samples."""
+    worst = max(result.parts, key=lambda part: int(part.kept.sum()))
+    return worst.region.describe()
 
 
 def describe_labels(classes: NDArray) -> str:
     """Which label of a classification stands for which sign."""
     # numbers in a file of text are read as floats: 1.0 was written as 1, most likely
-    low, high = (
-        str(label).removesuffix(".0") if isinstance(label, float) else label for label in classes
-    )
-    return f"{low} is -1, {high} is +1"
+    names = [
+        str(label).removesuffix(".0") if isinstance(label, float) else str(label)
+        for label in classes
+    ]
+    if len(names) == 2:
+        return f"{names[0]} is -1, {names[1]} is +1"
+    shown = [*names[:5], "…"] if len(names) > 6 else names
+    return f"{len(names)} classes, each against the rest: {', '.join(shown)}"
 
 
-def summary(result: ScreeningResult) -> str:
-    """A small table in plain text."""
+def summary(result: Verdicts) -> str:
+    """A small table in plain text: what was kept, of what, for which model, and why."""
     count = counts(result)
     proof = "proved" if result.certified else "NOT certified: a guess entered, check afterwards"
-    head = (
+    lines = [
         f"{count['kept']} of {count['samples']} samples kept, "
-        f"{count['samples'] - count['kept']} dropped ({proof})"
-    )
-    zero = int(result.zero_coef.sum())
-    if zero:
-        head += f"; {zero} of {len(result.zero_coef)} features are zero"
-    lines = [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
-    lines.append(f"  region: {result.region.describe()}")
-    lines.append(f"  duality gap at the centre: {describe_gap(result)}")
+        f"{count['samples'] - count['kept']} dropped ({proof})",
+        f"  model: {result.training}",
+    ]
+    lines += [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
+    lines.append(f"  region: {describe_regions(result)}")
     if result.classes is not None:
         lines.append(f"  labels: {describe_labels(result.classes)}")
-    return "\n".join([head, *lines])
+    return "\n".join([*lines, *_more(result)])
+
+
+def _more(result: Verdicts) -> Iterator[str]:
+    """What only some results know."""
+    if isinstance(result, RangeResult):
+        low, high = result.alpha_range
+        yield f"  for every alpha from {low:g} to {high:g}"
+    if isinstance(result, ScreeningResult):
+        yield f"  duality gap at the centre: {describe_gap(result)}"
+        zero = int(result.zero_coef.sum())
+        if zero:
+            yield f"  {zero} of {len(result.zero_coef)} features are zero"
+        if result.reason:
+            yield f"  {result.reason}"

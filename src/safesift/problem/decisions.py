@@ -104,6 +104,13 @@ class Decisions:
             which=np.where(earlier, self.which, later.which),
         )
 
+    def folding(self, problem: Problem, fold: Fold) -> Decisions:
+        """The same, with rows on quadratic pieces folded only where that is sensible."""
+        curved = self.folded & (self.quadratic != 0)
+        if _fold_quadratic(problem, int(curved.sum()), fold):
+            return self
+        return replace(self, folded=self.folded & ~curved)
+
     def take(self, rows: slice) -> Decisions:
         """Those about some of the samples."""
         pieces = tuple(_piece_of(piece, rows) for piece in self.pieces)
@@ -164,7 +171,7 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
     n = problem.design.n_samples
     # a sample without weight is on any piece
     pieces = (Piece(-np.inf, np.inf), *problem.pieces)
-    which, flat, curved = np.empty(n, dtype=np.int8), np.empty(n, dtype=bool), np.zeros(n, bool)
+    which, flat = np.empty(n, dtype=np.int8), np.empty(n, dtype=bool)
     for rows in row_blocks(n):
         part = bounds.take(rows)
         found = np.where(problem.weights[rows] == 0, 0, -1).astype(np.int8)
@@ -173,14 +180,10 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
             inside = (part.lower > piece.lower[rows]) & (part.upper < piece.upper[rows])
             inside &= found < 0
             np.copyto(found, np.int8(k), where=inside)
-            bends = piece.quadratic[rows] != 0
-            curved[rows] |= inside & bends
-            level |= inside & ~bends & (piece.linear[rows] == 0)
+            level |= inside & (piece.quadratic[rows] == 0) & (piece.linear[rows] == 0)
         which[rows], flat[rows] = found, level
-    folded = (which >= 0) & ~flat
-    if not _fold_quadratic(problem, int(curved.sum()), fold):
-        folded &= ~curved
-    return Decisions(flat, folded, pieces, which)
+    decisions = Decisions(flat, (which >= 0) & ~flat, pieces, which)
+    return decisions if fold == "always" else decisions.folding(problem, fold)
 
 
 def in_doubt(problem: Problem, bounds: Bounds) -> Mask:

@@ -24,7 +24,7 @@ from safesift.problem.duality import Dual, DualPoint
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.passes import Computation, together
 from safesift.problem.problem import Evaluate, Problem
-from safesift.regions import Region
+from safesift.regions import Region, TestSet
 from safesift.solvers.base import Proposal, Solver, choose
 from safesift.solvers.line_search import best_share
 from safesift.solvers.records import Fit, Look, Settings
@@ -238,6 +238,7 @@ class Run:
         self._measured_at = 0.0
         self._n_features = level.problem.design.n_features
         self._history: list[Look] = []
+        self._region: TestSet | None = None
         self._began = time.perf_counter()
 
     def solve(self) -> Computation[Fit]:
@@ -257,6 +258,7 @@ class Run:
             history=tuple(self._history),
             n_iter=min(level.n_iter, level.max_iter),
             converged=level.converged,
+            region=self._region,
         )
 
     @property
@@ -351,6 +353,7 @@ class Run:
         if not test_set.certified:
             # a guess may say which rows to read, and never what became of them
             return True
+        self._region = test_set
         found = decide(problem, test_set.own_row_bounds(problem), "always")
         level.decisions = level.decisions.joined(found)
         p = problem.design.n_features

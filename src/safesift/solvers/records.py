@@ -20,6 +20,7 @@ from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.regions import TestSet
 from safesift.solvers.screening import Screening
 
 Array = NDArray[np.float64]
@@ -152,6 +153,8 @@ class Fit:
         Steps.
     converged : bool
         Whether the gap is as small as was asked for.
+    region : TestSet or None
+        The last set by which rows were decided: it contains every optimum.
     """
 
     certificate: Certificate
@@ -159,6 +162,15 @@ class Fit:
     history: tuple[Look, ...]
     n_iter: int
     converged: bool
+    region: TestSet | None = None
+
+    @classmethod
+    def at_centre(cls, certificate: Certificate, decisions: Decisions, tol: float) -> Fit:
+        """A point that was not solved for, as a fit after no step."""
+        n_features = certificate.problem.design.n_features
+        now = time.perf_counter()
+        look = Look.at(certificate, decisions, passes=1.0, began=now, n_features=n_features)
+        return cls(certificate, decisions, (look,), 0, certificate.relative_gap <= tol)
 
     @property
     def problem(self) -> Problem:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,33 +14,42 @@ from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import Penalty
+from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Fold, check_fold, decide
 from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training, check_points
 from safesift.regions import Curvature
 from safesift.regions.base import Intersection
 from safesift.regions.center import Center
-from safesift.solvers import rough_solution
-from safesift.workflows.screening import Screened, ScreeningResult
+from safesift.solvers import Fit, Settings, solve_path
+from safesift.workflows.screening import feature_names
+from safesift.workflows.verdicts import Screened, ScreeningResult, Verdicts
 
 Array = NDArray[np.float64]
 
+# the relative gap to which the centre of a range is solved
+_TOL = 1e-6
 
-@dataclass(frozen=True, eq=False)
-class RangeResult(Screened):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RangeResult(Verdicts):
     """What `screen_range` found, for every alpha of an interval at once.
 
     Attributes
     ----------
     alpha_range : (float, float)
         Of alphas.
-    lower, upper : arrays of shape (n_samples,)
-        Bounds on the decision value at every optimum for every alpha of the interval.
-    kept : mask
+    kept : mask of shape (n_samples,)
         False where the sample is dropped for all of them.
-    undecided : mask
+    undecided : mask of shape (n_samples,)
+    lower, upper : arrays of shape (n_samples,), or (n_samples, n_classes) with several classes
+        Bounds on the decision value at every optimum for every alpha of the interval.
     certified : bool
-    region : TestSet
+    coef, intercept
+        The (first) centre.
+    parts : tuple of Screened
+        One for each problem.
     """
 
     alpha_range: tuple[float, float] = field(kw_only=True)
@@ -52,9 +62,15 @@ class RangeResult(Screened):
                 f"alpha={alpha!r} is outside the interval [{low!r}, {high!r}] that was certified: "
                 "screen a wider range."
             )
-        problem = self.problem.at_level(alpha)
-        certificate = problem.certify(problem.evaluate(self.at.point))
-        return ScreeningResult(certificate, self.region, self.bounds, self.decisions, self.classes)
+        parts = tuple(_at_level(part, alpha) for part in self.parts)
+        training = replace(self.training, alpha=alpha)
+        return ScreeningResult(parts, training, self.classes, self.feature_names)
+
+
+def _at_level(part: Screened, alpha: float) -> Screened:
+    problem = part.problem.at_level(alpha)
+    certificate = problem.certify(problem.evaluate(part.at.point))
+    return replace(part, fit=Fit.at_centre(certificate, part.decisions, _TOL))
 
 
 def screen_range(
@@ -86,8 +102,9 @@ def screen_range(
         The ends of the interval, low and high.
     coef : array of shape (n_features,) or (n_centers, n_features), optional
         One approximate solution or more, for any alpha of the interval; the best bound of all
-        counts. By default a short run of a solver for the geometric mean of the ends.
-    intercept : float or array of shape (n_centers,), default=0.0
+        counts. With more than two classes a row for each of them. By default the solution for the
+        geometric mean of the ends.
+    intercept : float or array, default=0.0
         Goes with `coef`.
     screening : Curvature or "auto", default="auto"
         With its parameters.
@@ -114,22 +131,36 @@ def screen_range(
         raise TypeError(
             f"screening must be 'auto' or a regions.Curvature for a range, got {screening!r}."
         )
-    inputs = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=math.sqrt(low) * math.sqrt(high),
-        l1_ratio=l1_ratio, fit_intercept=fit_intercept, sample_weight=sample_weight,
-    )  # fmt: skip
-    problem = inputs.problem
-    points = [] if coef is None else _check_points(problem, coef, intercept)
-    check_finite(problem.design)
-    found = [problem.evaluate(point) for point in points] or [rough_solution(problem)]
-    certificates = [problem.certify(at) for at in found]
-    sets = [region.build_for(Center(certificate, (low, high))) for certificate in certificates]
+    training = Training(
+        loss, penalty, math.sqrt(low) * math.sqrt(high), l1_ratio, bool(fit_intercept)
+    )
+    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
+    problems = inputs.problems
+    given = None if coef is None else _check_centers(problems, coef, intercept)
+    check_finite(problems[0].design)
+    centers = _solutions(problems) if given is None else given
+    parts = [_screened(certificates, (low, high), region, fold) for certificates in centers]
+    return RangeResult(
+        tuple(parts), training, inputs.classes, feature_names(X), alpha_range=(low, high)
+    )
+
+
+def _solutions(problems: Sequence[Problem]) -> list[list[Certificate]]:
+    """What is proved at the solution of every problem."""
+    (fits,) = solve_path([problems], Settings(_TOL, decided=()))
+    return [[fit.certificate] for fit in fits]
+
+
+def _screened(
+    certificates: Sequence[Certificate], ends: tuple[float, float], region: Curvature, fold: Fold
+) -> Screened:
+    """One problem, by the best bounds that its centres give."""
+    problem = certificates[0].problem
+    sets = [region.build_for(Center(certificate, ends)) for certificate in certificates]
     test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
     bounds = test_set.own_bounds(problem)
-    decisions = decide(problem, bounds, fold)
-    return RangeResult(
-        certificates[0], test_set, bounds, decisions, inputs.classes, alpha_range=(low, high)
-    )
+    fit = Fit.at_centre(certificates[0], decide(problem, bounds, fold), _TOL)
+    return Screened(fit, test_set, bounds)
 
 
 def _check_interval(alpha: Any) -> tuple[float, float]:
@@ -143,7 +174,22 @@ def _check_interval(alpha: Any) -> tuple[float, float]:
     return low, high
 
 
-def _check_points(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
+def _check_centers(
+    problems: Sequence[Problem], coef: Any, intercept: Any
+) -> list[list[Certificate]]:
+    """Solutions as the user passes them: for several classes one each, for a problem several."""
+    if len(problems) > 1:
+        points = check_points(problems, coef, intercept)
+        return [[_certified(one, at)] for one, at in zip(problems, points, strict=True)]
+    (problem,) = problems
+    return [[_certified(problem, at) for at in _check_several(problem, coef, intercept)]]
+
+
+def _certified(problem: Problem, point: Array) -> Certificate:
+    return problem.certify(problem.evaluate(problem.feasible(point)))
+
+
+def _check_several(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
     try:
         coef = np.asarray(coef, dtype=np.float64)
         intercept = np.asarray(intercept, dtype=np.float64)
@@ -158,7 +204,4 @@ def _check_points(problem: Problem, coef: Any, intercept: Any) -> list[Array]:
             "one row and one intercept for each."
         )
     intercepts = np.broadcast_to(intercept, len(rows))
-    return [
-        problem.feasible(check_point(problem, row, float(c)))
-        for row, c in zip(rows, intercepts, strict=True)
-    ]
+    return [check_point(problem, row, float(c)) for row, c in zip(rows, intercepts, strict=True)]

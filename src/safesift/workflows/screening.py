@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,184 +12,25 @@ from numpy.typing import NDArray
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, Decisions, Fold, check_fold, decide
-from safesift.problem.evaluation import Evaluation
-from safesift.problem.inputs import check_point, make_problems
+from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.regions import REGIONS, Region, TestSet
-from safesift.regions.center import Center
-from safesift.regions.features import zero_features
-from safesift.registry import provided, resolve
-from safesift.solvers import rough_solution
+from safesift.problem.training import Training, check_points
+from safesift.regions import Region, TestSet
+from safesift.regions.ball import Balls
+from safesift.solvers import (
+    Fit,
+    Screening,
+    Settings,
+    choose,
+    print_history,
+    rough_solution,
+    solve_path,
+)
+from safesift.workflows.verdicts import Screened, ScreeningResult
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True, eq=False)
-class Check:
-    """Whether a solution confirms the decisions: see `ScreeningResult.check`.
-
-    Attributes
-    ----------
-    violations : mask
-        Decided samples that are not on their piece at the solution; they must come back.
-    gap : float
-        Duality gap of the solution on *all* rows.
-    """
-
-    violations: Mask
-    gap: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether every decided sample is on its piece at the solution."""
-        return not self.violations.any()
-
-
-@dataclass(frozen=True, eq=False)
-class Screened:
-    """A region, its bounds on the decision values at every optimum, and the decisions."""
-
-    certificate: Certificate
-    region: TestSet
-    bounds: Bounds
-    decisions: Decisions
-    classes: NDArray | None = None
-
-    @property
-    def problem(self) -> Problem:
-        return self.certificate.problem
-
-    @property
-    def at(self) -> Evaluation:
-        return self.certificate.at
-
-    @property
-    def lower(self) -> Array:
-        return self.bounds.lower
-
-    @property
-    def upper(self) -> Array:
-        return self.bounds.upper
-
-    @property
-    def certified(self) -> bool:
-        return self.region.certified
-
-    @property
-    def kept(self) -> Mask:
-        """False where the sample is dropped: it cannot change the model. The others may."""
-        return ~self.decisions.dropped
-
-    @property
-    def undecided(self) -> Mask:
-        """Rows still needed once the decided ones are folded."""
-        return self.decisions.undecided
-
-    @property
-    def coef(self) -> Array:
-        return self.problem.split(self.at.point)[0]
-
-    @property
-    def intercept(self) -> float:
-        return self.problem.split(self.at.point)[1]
-
-
-@dataclass(frozen=True, eq=False)
-class ScreeningResult(Screened):
-    """What `screen` found.
-
-    Attributes
-    ----------
-    lower, upper : arrays of shape (n_samples,)
-        Bounds on the decision value a_iᵀx* + c* at every optimum.
-    zero_coef : mask of shape (n_features,)
-        Features certified to be zero at every optimum.
-    certified : bool
-        False as soon as a guess (a guessed radius, a cut from a subset) entered.
-    region : TestSet
-        The set that was used.
-    coef, intercept
-        The centre: the given solution, or that of the short run of a solver.
-    classes : array or None
-        The two labels that stand for -1 and 1.
-    problem : Problem
-    decisions : Decisions
-    """
-
-    @property
-    def gap(self) -> float:
-        """Duality gap at the centre, on all rows."""
-        return self.certificate.gap
-
-    @cached_property
-    def zero_coef(self) -> Mask:
-        """Features certified to be zero at every optimum (under a penalty with an l1 part)."""
-        zero = zero_features(Center.of(self.certificate), 2.0 * self.gap)
-        if not self.certified:
-            return zero
-        return zero | self.region.zero_features(self.problem.design.n_features)
-
-    @cached_property
-    def reduced(self) -> Problem:
-        """The reduced problem: `folded.Q`, `folded.q`, `folded.r` and the undecided rows.
-
-        It has exactly the optima of the full one. Computed when first asked for: one pass, and a
-        Gram matrix of the samples on quadratic pieces.
-        """
-        return replace(self.problem.reduce(self.decisions), certified=self.certified)
-
-    @property
-    def alpha_kept(self) -> float:
-        """The alpha to use on the kept rows alone with a solver that averages over its rows.
-
-        Dropping rows must not change the divisor W, so alpha grows by W / W_kept.
-        """
-        kept = float(self.problem.weights[self.kept].sum())
-        return self.problem.alpha * self.problem.divisor / kept if kept > 0 else np.inf
-
-    @cached_property
-    def score(self) -> Array:
-        """Ranks the samples: the larger, the harder and the more informative.
-
-        How far the interval [lower, upper] sticks out of the flat piece, negative where the
-        sample is dropped. For a loss without a flat piece, the largest slope over the interval.
-        """
-        return flat_excess(self.problem, self.bounds)
-
-    def check(self, coef: Any, intercept: float = 0.0) -> Check:
-        """Whether a solution of the reduced problem confirms the decisions, in one pass.
-
-        If it solves the problem of the kept (or reduced) rows and every decided sample lies on
-        its piece at it, it solves the full problem, whatever region the decisions came from.
-        """
-        at = self.problem.evaluate(check_point(self.problem, coef, intercept))
-        margin = self.problem.prediction_error(at)
-        decisions = self.decisions
-        on_piece = (at.pred - margin > decisions.lower) & (at.pred + margin < decisions.upper)
-        violations = ~on_piece & ~decisions.undecided
-        return Check(violations, self.problem.certify(at).gap)
-
-    def repaired(self, check: Check) -> ScreeningResult:
-        """The same result with the violating samples brought back."""
-        return replace(self, decisions=self.decisions.without(check.violations))
-
-    def summary(self) -> str:
-        """What was kept and why, as a small table."""
-        return provided("summary")(self)
-
-
-def flat_excess(problem: Problem, bounds: Bounds) -> Array:
-    """How far intervals of predictions stick out of the flat piece: `ScreeningResult.score`."""
-    for piece in problem.pieces:
-        if piece.is_flat:
-            with np.errstate(invalid="ignore"):
-                # an infinite end is never exceeded: fmax passes over inf − inf
-                return np.fmax(piece.lower - bounds.lower, bounds.upper - piece.upper)
-    ends = [np.abs(problem.loss.slope(end, problem.y)) for end in bounds]
-    return np.maximum(*ends)
+Effort = Literal["full", "quick"]
 
 
 def screen(
@@ -204,13 +44,23 @@ def screen(
     fit_intercept: bool = True,
     sample_weight: Any = None,
     coef: Any = None,
-    intercept: float = 0.0,
+    intercept: Any = 0.0,
+    effort: Effort = "full",
+    tol: float = 1e-6,
+    max_iter: int = 1000,
     screening: str | Region = "auto",
+    solver: str = "auto",
     fold: Fold = "auto",
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    verbose: int = 0,
 ) -> ScreeningResult:
     """Find the samples that provably cannot change the optimum of a regularised empirical risk.
 
-    The risk is (1/W) Σ s_i f(a_iᵀx + c; y_i) + alpha·R(x) with W = Σ s_i.
+    The risk is (1/W) Σ s_i f(a_iᵀx + c; y_i) + alpha·R(x) with W = Σ s_i. It is solved as
+    `SafeClassifier` and the other estimators solve it, and what is proved on the way counts: with
+    more than two labels for each of them against the rest, and a sample is dropped where it is
+    dropped for all of them.
 
     Parameters
     ----------
@@ -218,8 +68,8 @@ def screen(
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
         must have been told of the intercept.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
-        Any two labels for a classification loss, numbers for a regression loss, lower and upper
-        ends for an interval loss (-inf and inf allowed; one column means width zero).
+        Labels for a classification loss, numbers for a regression loss, lower and upper ends for
+        an interval loss (-inf and inf allowed; one column means width zero).
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -233,19 +83,38 @@ def screen(
         Add an intercept that is not penalised.
     sample_weight : array of shape (n_samples,), optional
         Weight 0 is exactly removal, weight 2 exactly repetition.
-    coef : array of shape (n_features,), optional
-        An approximate solution, from any library: the centre of the regions. By default a short
-        run of a solver makes one.
-    intercept : float, default=0.0
+    coef : array of shape (n_features,) or (n_classes, n_features), optional
+        An approximate solution, from any library: the centre of the regions, and nothing is
+        solved.
+    intercept : float or array of shape (n_classes,), default=0.0
         Goes with `coef`.
+    effort : {"full", "quick"}, default="full"
+        "full": solve to `tol`, which also gives the model (`to_estimator`). "quick": a short run
+        of a first-order solver, whose end is a decent centre for regions: for people who bring
+        their own solver and want fewer rows for it.
+    tol : float, default=1e-6
+        The duality gap to reach, relative to the objective of the best constant model. What is
+        dropped is proved at any gap.
+    max_iter : int, default=1000
+        The largest number of steps.
     screening : str or Region, default="auto"
         The region that decides: a name of `safesift.regions.REGIONS`, or an object.
+    solver : str, default="auto"
+        A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
+        fastest. One that does not suit the problem is refused with the reason.
     fold : {"auto", "always", "never"}, default="auto"
         Whether samples on a quadratic piece go into a Gram matrix; see `decide`.
+    n_jobs : int, optional
+        Threads; by default as many as there are processors.
+    random_state : int, RandomState or None, default=None
+        For the solvers that draw random numbers.
+    verbose : int, default=0
+        Print how the model came about.
 
     Returns
     -------
     ScreeningResult
+        Its `reason` says, where little is proved, why, and what would help.
 
     Examples
     --------
@@ -254,85 +123,112 @@ def screen(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 5))
     >>> y = np.where(X[:, 0] + 0.1 * rng.normal(size=1000) > 0, "yes", "no")
-    >>> result = ss.screen(X, y, loss="squared_hinge", alpha=1e-2)
+    >>> result = ss.screen(X, y, alpha=1e-2)
     >>> bool(result.certified), bool(result.kept.sum() < 600)
     (True, True)
+
+    The model of the kept rows is the model of all of them:
+
+    >>> X_kept, y_kept = result.take(X, y)
+    >>> few = ss.SafeClassifier(alpha=result.alpha_kept, tol=1e-9).fit(X_kept, y_kept)
+    >>> bool(np.allclose(few.coef_, result.to_estimator().coef_, atol=1e-4))
+    True
     """
     check_fold(fold)
-    region = resolve("screening", screening, REGIONS, Region)
-    inputs = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio,
-        fit_intercept=fit_intercept, sample_weight=sample_weight,
-    )  # fmt: skip
-    problem = inputs.problem
-    region.validate(problem)
-    point = None if coef is None else problem.feasible(check_point(problem, coef, intercept))
-    check_finite(problem.design)
-    at = rough_solution(problem) if point is None else problem.evaluate(point)
+    settings = Settings.of(
+        tol=tol,
+        max_iter=max_iter,
+        screening=_checked_screening(screening),
+        random_state=random_state,
+        solver=solver,
+        n_jobs=n_jobs,
+    )
+    _check_effort(effort, coef)
+    training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
+    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
+    problems = inputs.problems
+    settings.screening.validate(problems[0])
+    choose(problems[0], 1, solver)
+    points: Sequence[Array | None] = [None] * len(problems)
+    if coef is not None:
+        points = check_points(problems, coef, intercept)
+    check_finite(problems[0].design)
+    with settings.threads():
+        if coef is None and effort == "full":
+            parts = _solved(problems, settings, fold)
+        else:
+            centers = zip(problems, points, strict=True)
+            parts = [_around(one, point, settings, fold) for one, point in centers]
+    if verbose:
+        print_history(part.fit for part in parts)
+    return ScreeningResult(tuple(parts), training, inputs.classes, feature_names(X))
+
+
+def _checked_screening(screening: Any) -> Screening:
+    if screening is None:
+        raise ValueError("screening=None screens nothing: name a region, or leave it at 'auto'.")
+    return Screening.of(screening)
+
+
+def _check_effort(effort: Any, coef: Any) -> None:
+    if effort not in ("full", "quick"):
+        raise ValueError(f"effort must be 'full' or 'quick', got {effort!r}.")
+    if effort == "quick" and coef is not None:
+        raise ValueError(
+            "effort='quick' and coef exclude each other, with coef nothing is solved: leave one "
+            "of them out."
+        )
+
+
+def _around(problem: Problem, point: Array | None, settings: Settings, fold: Fold) -> Screened:
+    """By the region around a given point, or around the end of a short run."""
+    at = rough_solution(problem) if point is None else problem.evaluate(problem.feasible(point))
     certificate = problem.certify(at)
-    test_set = region.build(certificate)
-    bounds = test_set.own_bounds(problem)
+    region = settings.screening.thorough.build(certificate)
+    bounds = region.own_bounds(problem)
     decisions = decide(problem, bounds, fold)
-    return ScreeningResult(certificate, test_set, bounds, decisions, inputs.classes)
+    return Screened(Fit.at_centre(certificate, decisions, settings.tol), region, bounds)
 
 
-# --- solve on what was kept, check on everything, bring back what was dropped wrongly -----
+def _solved(problems: Sequence[Problem], settings: Settings, fold: Fold) -> list[Screened]:
+    """By all that is proved on the way to the solution, and at it."""
+    (fits,) = solve_path([problems], settings)
+    return [_with_bounds(fit, settings, fold) for fit in fits]
 
 
-@dataclass(frozen=True, eq=False)
-class Repaired:
-    """A solution that every dropped sample confirms.
+def _with_bounds(fit: Fit, settings: Settings, fold: Fold) -> Screened:
+    """The solver has decided the rows; the bounds are those of its last region.
 
-    Attributes
-    ----------
-    coef, intercept
-        The solution.
-    result : ScreeningResult
-        The decisions that held.
-    check : Check
-        The last check; `check.gap` is the duality gap on all rows.
-    n_rounds : int
-        How often the kept rows were solved.
+    A row that was decided has its prediction on its piece at every optimum.
     """
+    problem, region = fit.problem, _region(fit, settings)
+    bounds = region.own_bounds(problem)
+    decisions = decide(problem, bounds, "always")
+    if region.certified:
+        decisions = fit.decisions.joined(decisions)
+        bounds = bounds.intersect(_pieces(decisions))
+    decisions = decisions.folding(problem, fold)
+    return Screened(replace(fit, decisions=decisions), region, bounds)
 
-    coef: Array
-    intercept: float
-    result: ScreeningResult
-    check: Check
-    n_rounds: int
+
+def _pieces(decisions: Decisions) -> Bounds:
+    """The ends of the pieces on which rows were found, infinite for the others."""
+    found = decisions.which >= 1
+    return Bounds(
+        np.where(found, decisions.lower, -np.inf), np.where(found, decisions.upper, np.inf)
+    )
 
 
-def solve_and_repair(
-    result: ScreeningResult,
-    solve: Callable[[Problem], tuple[Array, float]],
-    max_rounds: int = 20,
-) -> Repaired:
-    """Solve the reduced problem until no decided sample contradicts the solution.
+def _region(fit: Fit, settings: Settings) -> TestSet:
+    asked = settings.screening.region
+    if asked is None and fit.region is not None:
+        return fit.region
+    return (Balls() if asked is None else asked).build(fit.certificate)
 
-    Ends in the right answer even where the region was a guess: each round brings back the samples
-    that are not on their piece, and a round in which there is none proves the solution optimal
-    for the full problem, as far as `solve` is exact.
 
-    Parameters
-    ----------
-    result : ScreeningResult
-    solve : callable
-        Takes a reduced `Problem`, returns coefficients and intercept.
-    max_rounds : int, default=20
-        After so many, everything is kept.
-
-    Returns
-    -------
-    Repaired
-    """
-    for n_rounds in range(1, max_rounds + 1):
-        coef, intercept = solve(result.reduced)
-        check = result.check(coef, intercept)
-        if check.passed:
-            return Repaired(np.asarray(coef), float(intercept), result, check, n_rounds)
-        result = result.repaired(check)
-    everything = Check(np.ones(len(result.kept), dtype=bool), np.inf)
-    result = result.repaired(everything)
-    coef, intercept = solve(result.reduced)
-    check = result.check(coef, intercept)
-    return Repaired(np.asarray(coef), float(intercept), result, check, max_rounds + 1)
+def feature_names(X: Any) -> tuple[str, ...] | None:
+    """The names of a frame's columns, where they are strings."""
+    names = getattr(X, "columns", None)
+    if names is None or callable(names) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names)

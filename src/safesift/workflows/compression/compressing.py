@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.workflows.compression.calibration import (
     calibrated,
@@ -17,7 +18,7 @@ from safesift.workflows.compression.calibration import (
     masses_of,
     rescaled,
 )
-from safesift.workflows.compression.examined import Examined, Training, examine
+from safesift.workflows.compression.examined import Examined, examine
 from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.ranking import (
     count_to_keep,
@@ -29,6 +30,7 @@ from safesift.workflows.compression.ranking import (
     seed_of,
     strata_of,
 )
+from safesift.workflows.verdicts import taken
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -75,10 +77,7 @@ class Compressed:
 
     def take(self, *arrays: Any) -> Any:
         """The kept rows of one array, matrix or frame, or of several, in the type they came in."""
-        from sklearn.utils import _safe_indexing
-
-        taken = tuple(_safe_indexing(array, self.indices) for array in arrays)
-        return taken[0] if len(taken) == 1 else taken
+        return taken(self.indices, arrays)
 
 
 def compress(

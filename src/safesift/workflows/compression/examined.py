@@ -21,16 +21,15 @@ from scipy.linalg import solve_triangular
 from safesift.arithmetic.numerics import EPS, cholesky
 from safesift.design.factory import check_finite
 from safesift.design.rows import RowDesign, rows_of
-from safesift.losses import Loss
-from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training
 from safesift.regions import REGIONS, Region
 from safesift.regions.base import TestSet
 from safesift.registry import resolve
 from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.screening import flat_excess
+from safesift.workflows.verdicts import flat_excess
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -172,17 +171,6 @@ def _conjugate_gradients(
 
 
 _TOLERANCE = 1e-7
-
-
-@dataclass(frozen=True)
-class Training:
-    """The training that the kept rows are for."""
-
-    loss: str | Loss = "squared_hinge"
-    penalty: str | Penalty = "l2"
-    alpha: float = 1e-4
-    l1_ratio: float | None = None
-    fit_intercept: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import unknown_name
-from safesift.workflows.compression.examined import Examined, Training, examine
+from safesift.workflows.compression.examined import Examined, examine
 from safesift.workflows.compression.hybrid import Hybrid
 
 Array = NDArray[np.float64]

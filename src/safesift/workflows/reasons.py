@@ -1,0 +1,120 @@
+"""Why little is proved, and what would help: one sentence, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.problem.problem import Problem
+from safesift.regions.base import Everything
+
+if TYPE_CHECKING:
+    from safesift.workflows.verdicts import Screened, ScreeningResult
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# with so many samples kept, people ask why
+_MANY = 0.9
+# a relative gap from which on a point says little about the optimum
+_FAR = 1e-2
+# a share of the samples worth a sentence
+_SOME = 0.05
+# columns whose sizes differ by more slow every solver down
+_WIDE = 1e6
+
+
+def why_little(result: ScreeningResult) -> str:
+    """Why little is proved, and what would help; empty where much is."""
+    counted = result.weights > 0
+    if result.kept[counted].mean() <= _MANY:
+        return ""
+    worst = max(result.parts, key=lambda part: int(part.kept.sum()))
+    return next(_explanations(result, worst), "")
+
+
+def _explanations(result: ScreeningResult, part: Screened) -> Iterator[str]:
+    """From what no other setting can change to what is a matter of degree."""
+    problem = part.problem
+    if not any(piece.is_flat for piece in problem.pieces):
+        yield (
+            f"{problem.loss!r} is flat nowhere, so that every sample has its influence: use "
+            "'squared_hinge', 'hinge', 'safe_logistic' or an insensitive loss, or make the loss "
+            "safe by safesift.make_safe."
+        )
+    if isinstance(part.region, Everything):
+        why = part.region.why
+        yield f"No region applies, {why}: set fit_intercept=False, or pass a better coef."
+    flat, gap = _flat_at_centre(part), part.certificate.relative_gap
+    unproved = float((flat & part.kept).mean())
+    if gap > _FAR:
+        yield (
+            f"The centre is far from the optimum, its relative duality gap is {gap:.2g}: "
+            f"{_how_to_get_closer(result, part)}."
+        )
+    if unproved > _SOME:
+        yield (
+            f"{unproved:.0%} of the samples have no loss at the centre, but a relative duality gap "
+            f"of {gap:.2g} there is too large to prove that of the optimum: "
+            f"{_how_to_get_closer(result, part)}."
+        )
+    yield _why_needed(problem, part.at.pred, flat)
+
+
+def _flat_at_centre(part: Screened) -> Mask:
+    problem, pred = part.problem, part.at.pred
+    flat = problem.weights == 0
+    for piece in problem.pieces:
+        if piece.is_flat:
+            flat |= (pred > piece.lower) & (pred < piece.upper)
+    return flat
+
+
+def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:
+    wide = _widest_columns(part.problem)
+    if wide is not None:
+        large, small, ratio = wide
+        names = result.feature_names
+        large_name, small_name = (
+            f"column {k}" if names is None else repr(names[k]) for k in (large, small)
+        )
+        return (
+            f"{large_name} is {ratio:.0e} times as large as {small_name}, so scale the columns "
+            "(StandardScaler, or --scale standard)"
+        )
+    if part.fit.n_iter == 0:
+        return "pass a better coef, or none, and the problem is solved to tol"
+    return "ask for a smaller tol, or allow more steps by max_iter"
+
+
+def _widest_columns(problem: Problem) -> tuple[int, int, float] | None:
+    """The largest and the smallest column that is not zero, where they differ too much."""
+    if not problem.design.has_rows:
+        return None
+    sizes = np.sqrt(problem.risk.rows.columns_sq[: problem.design.n_features])
+    used = np.flatnonzero(sizes > 0)
+    if len(used) == 0:
+        return None
+    large, small = used[np.argmax(sizes[used])], used[np.argmin(sizes[used])]
+    ratio = float(sizes[large] / sizes[small])
+    return (int(large), int(small), ratio) if ratio > _WIDE else None
+
+
+def _why_needed(problem: Problem, pred: Array, flat: Mask) -> str:
+    """They have a loss at the optimum itself: no proof can drop them."""
+    share = float((~flat).mean())
+    start = f"{share:.0%} of the samples have a loss at the optimum itself, and so their influence"
+    if problem.loss.task != "classification":
+        return f"{start}: a wider tube (epsilon, or wider intervals) would leave more of them out."
+    wrong = float((problem.y * pred <= 0).mean())
+    if wrong > 0.25:
+        return f"{start}: the classes overlap, {wrong:.0%} of the samples are on the wrong side."
+    if problem.penalty.is_constraint:
+        return f"{start}: within a larger radius more of them would leave the margin."
+    return (
+        f"{start}: at alpha={problem.alpha:g} most of them are inside the margin; a smaller alpha "
+        "narrows it, as long as there are fewer features than samples."
+    )
