@@ -28,6 +28,7 @@ from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.penalties import Penalty
+from safesift.printing import Brief
 from safesift.problem.certificate import Certificate, gap_between
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Dual, DualPoint, Ray
@@ -44,8 +45,8 @@ from safesift.problem.risk import Constant, Risk, Targets, best_constant
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Brief):
     """A regularised empirical risk on a `Design`, with some samples possibly folded away.
 
     Parameters

@@ -21,13 +21,14 @@ from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
+from safesift.printing import Brief
 from safesift.problem.evaluation import Quadratic
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
+@dataclass(frozen=True, eq=False, repr=False)
+class Targets(Brief):
     """What the samples ask of their predictions.
 
     Parameters
@@ -56,8 +57,8 @@ class Targets:
         return Targets(self.loss.take(rows), self.y[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedRows(Brief):
     """The rows, and what each of them counts.
 
     Parameters
@@ -96,8 +97,8 @@ class Constant(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, eq=False)
-class Risk:
+@dataclass(frozen=True, eq=False, repr=False)
+class Risk(Brief):
     """The mean loss of weighted samples.
 
     Parameters

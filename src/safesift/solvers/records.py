@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from safesift.parameters import check_count, check_positive
+from safesift.printing import Brief
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
@@ -138,8 +139,8 @@ class Look:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Brief):
     """A solution certified on all rows, and what became of every row there.
 
     Attributes
