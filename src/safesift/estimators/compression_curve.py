@@ -19,7 +19,7 @@ from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count
 from safesift.penalties import Penalty
-from safesift.problem.inputs import vector
+from safesift.problem.inputs import check_labels, vector
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import provided, resolve
@@ -79,7 +79,7 @@ def splits_of(
     if test is not None:
         X_test, y_test = test
         return [Split(np.arange(n), X_test, y_test)] * n_repeats
-    by = vector("y", y) if task == "classification" else None
+    by = _labels(y) if task == "classification" else None
     splits = []
     for _ in range(n_repeats):
         train, tested = train_test_split(
@@ -87,6 +87,12 @@ def splits_of(
         )
         splits.append(Split(train, _safe_indexing(X, tested), _safe_indexing(y, tested)))
     return splits
+
+
+def _labels(y: Any) -> NDArray:
+    labels = vector("y", y)
+    check_labels(labels)
+    return labels
 
 
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)

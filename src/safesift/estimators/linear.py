@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safesift.design import as_design
+from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
 from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
@@ -220,7 +221,7 @@ class LinearModel(Followable, BaseEstimator):
         return Screening.of(self.screening)
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **how: Any) -> Any:
-        return validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **how)
+        return validated(self, X, y, reset=reset, **how)
 
     # --- fitted attributes ------------------------------------------------------------------
 
@@ -287,6 +288,19 @@ class LinearModel(Followable, BaseEstimator):
         check_is_fitted(self)
         design = as_design(self._validated(X, reset=False), intercept=True)
         return design.matvec(np.append(self.coef_.T, [self.intercept_], axis=0))
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how: Any) -> Any:
+    """As scikit-learn validates, but masks count, and a column without numbers is named."""
+    refuse_mask("X", X)
+    if y is not None and not isinstance(y, str):
+        y = plain_array("y", y)
+        refuse_missing("y", y)
+    try:
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **how)
+    except (TypeError, ValueError):
+        refuse_columns("X", X)
+        raise
 
 
 def records(fit: Fit) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.arrays import plain_array
 from safesift.design.factory import check_finite
 from safesift.design.kernels import KernelChoice
 from safesift.design.rows import rows_of
@@ -185,7 +186,7 @@ def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
     >>> bool(np.allclose(A @ A.T, K))
     True
     """
-    K = np.asarray(K, dtype=np.float64)
+    K = plain_array("K", K).astype(np.float64)
     if K.ndim != 2:
         raise ValueError(f"K must have 2 dimensions, got {K.ndim}: pass a kernel matrix.")
     KernelChoice("precomputed").of(K, None)
