@@ -89,14 +89,39 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(weighted.coefs, repeated.coefs, atol=1e-9)
 
 
-def test_alphas_fall_and_radii_grow():
+def test_a_path_keeps_the_order_of_the_caller():
     X, y = samples()
-    path = ss.safe_path(X, y, alphas=[1e-3, 1e-1, 1e-2], fit_intercept=False)
-    np.testing.assert_array_equal(path.alphas, [1e-1, 1e-2, 1e-3])
-    for ball, order in (("l1_ball", 1), ("l2_ball", 2)):
-        path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1], fit_intercept=False)
-        norms = np.linalg.norm(path.coefs, ord=order, axis=1)
-        np.testing.assert_allclose(norms, [0.1, 0.2], rtol=1e-6)
+    mixed, falling = [1e-3, 1e-1, 1e-2, 1e-1], [1e-1, 1e-2, 1e-3]
+    path = ss.safe_path(X, y, alphas=mixed, random_state=0)
+    np.testing.assert_array_equal(path.alphas, mixed)
+    good = ss.safe_path(X, y, alphas=falling, random_state=0)
+    places = [falling.index(alpha) for alpha in mixed]
+    # solved in the good order all the same, so that the numbers are the same to the last bit
+    for name in ("coefs", "intercepts", "dual_gaps", "relative_gaps", "n_kept", "n_iter", "passes"):
+        np.testing.assert_array_equal(getattr(path, name), getattr(good, name)[places])
+    assert len(path.seconds) == len(path.n_undecided) == 4
+
+
+@pytest.mark.parametrize(("ball", "order"), [("l1_ball", 1), ("l2_ball", 2)])
+def test_radii_keep_their_order(ball, order):
+    X, y = samples()
+    path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1], fit_intercept=False)
+    norms = np.linalg.norm(path.coefs, ord=order, axis=1)
+    np.testing.assert_allclose(norms, [0.2, 0.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l2_ball"])
+def test_the_picture_is_drawn_in_order(penalty):
+    X, y = samples()
+    path = ss.safe_path(X, y, alphas=[1e-2, 1e-1, 1e-3], penalty=penalty, max_iter=5000)
+    axes = path.plot()
+    for line in axes.lines:
+        assert (np.diff(line.get_xdata()) > 0).all()
+    by_alpha = dict(zip(path.alphas, path.coefs[:, 0], strict=True))
+    drawn = [line for line in axes.lines if set(line.get_ydata()) == set(by_alpha.values())]
+    assert [dict(zip(*line.get_data(), strict=True)) for line in drawn] == [by_alpha]
+    assert axes.get_xlabel() == ("alpha" if penalty == "l2" else "radius")
+    assert axes.xaxis_inverted() == (penalty == "l2")
 
 
 def test_default_grid_begins_with_the_constant_model():

@@ -105,7 +105,7 @@ class CompressionCurve:
     Attributes
     ----------
     fractions : array of shape (n_fractions,)
-        Deleted fractions, rising.
+        Deleted fractions, as given.
     n_kept : array of shape (n_fractions,)
         Training samples that are left.
     methods : tuple of str
@@ -312,10 +312,10 @@ def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) 
 
 def _check_fractions(fractions: Any) -> Array:
     try:
-        deleted = np.unique(np.asarray(fractions, dtype=np.float64))
+        deleted = np.array(fractions, dtype=np.float64)
     except (TypeError, ValueError):
         deleted = np.empty(0)
-    if np.ndim(fractions) != 1 or not deleted.size or not ((deleted >= 0) & (deleted < 1)).all():
+    if deleted.ndim != 1 or not deleted.size or not ((deleted >= 0) & (deleted < 1)).all():
         raise ValueError(
             f"fractions must be a list of fractions to delete, in [0, 1), got {fractions!r}."
         )

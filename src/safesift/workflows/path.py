@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
-from safesift.grids import alpha_grid, check_levels
+from safesift.grids import PathOrder, alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
@@ -48,6 +49,7 @@ _FACTS: Facts = {
 class CertifiedPath:
     """One certified model per alpha; the attributes are described by the subclasses."""
 
+    parameter: str = "alpha"
     alphas: Array
     intercepts: Array
     dual_gaps: Array
@@ -60,11 +62,23 @@ class CertifiedPath:
     classes: NDArray | None = None
 
 
-def stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArray]:
-    """The facts that every path has and some more, an array for each.
+def path_facts(
+    problem: Problem, alphas: Array, settings: Settings, facts: Facts, verbose: int
+) -> dict[str, Any]:
+    """Solve for all alphas in the order that suits, and tell in that of the caller.
 
-    The fits are gone through once, and nothing else of them is kept.
+    The facts that every path has and some more, an array for each, by the names of attributes.
     """
+    order = PathOrder.of(alphas, problem)
+    fits = solve_path([[problem.at_level(level)] for level in order.levels], settings)
+    columns = _stacked((fit for (fit,) in fits), facts, verbose)
+    parameter = "radius" if problem.penalty.is_constraint else "alpha"
+    in_place = {name: column[order.places] for name, column in columns.items()}
+    return {"parameter": parameter, "alphas": alphas, **in_place}
+
+
+def _stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArray]:
+    """The fits are gone through once, and nothing else of them is kept."""
     wanted, points = {**_FACTS, **facts}, []
     for fit in fits:
         points.append({name: read(fit) for name, read in wanted.items()})
@@ -93,12 +107,14 @@ def warn_of_misses(path: CertifiedPath, settings: Settings, function: str) -> No
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PathResult(CertifiedPath):
-    """One certified model per alpha, in the order in which they were found.
+    """One certified model per alpha, in the order in which they were asked for.
 
     Attributes
     ----------
+    parameter : str
+        What `alphas` are: "alpha", or "radius" for a constraint.
     alphas : array of shape (n_alphas,)
-        Falling; for a constraint the radii, growing.
+        As given; by default alphas falling, radii growing.
     coefs : array of shape (n_alphas, n_features)
     intercepts : array of shape (n_alphas,)
     dual_gaps, relative_gaps : arrays of shape (n_alphas,)
@@ -164,7 +180,8 @@ def safe_path(
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss.
     alphas : array, optional
-        For a constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
+        In any order, which is that of the result; solved from the most regularised one on. For a
+        constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
         spaced in their logarithms, from where the model is nearly or exactly constant
         (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
     n_alphas : int, default=20
@@ -224,13 +241,12 @@ def safe_path(
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
-    given = None if alphas is None else check_levels(alphas, problem)
+    given = None if alphas is None else check_levels(alphas)
     settings.screening.validate(problem)
     choose(problem, n_alphas if given is None else len(given), solver)
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
-    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef}, verbose)
-    path = PathResult(alphas=levels, classes=inputs.classes, **columns)
+    found = path_facts(problem, levels, settings, {"coefs": lambda fit: fit.coef}, verbose)
+    path = PathResult(classes=inputs.classes, **found)
     warn_of_misses(path, settings, "safe_path")
     return path
