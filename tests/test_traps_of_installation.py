@@ -1,4 +1,4 @@
-"""What a container or an installation without extras lacks: work goes on, or says what to install."""
+"""What a container or a bare installation lacks: work goes on, or says what to install."""
 
 from __future__ import annotations
 

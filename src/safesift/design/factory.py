@@ -21,10 +21,10 @@ def as_design(X: Any, intercept: bool = False) -> Design:
     Parameters
     ----------
     X : array, SciPy sparse matrix, pandas or polars frame, Design
-        NumPy arrays and CSR matrices are referenced as they are, in their own type, and copied
-        only from types that no compiled loop reads (see `_native`); a design, such as an object of
-        a subclass of `RowDesign` from outside the library, is returned itself. Masked arrays are
-        refused where anything is masked.
+        NumPy arrays and CSR matrices are referenced as they are, in their own type, unless that is
+        of another byte order or longer than float64; a design, such as an object of a subclass of
+        `RowDesign` from outside the library, is returned itself. Masked arrays are refused where
+        anything is masked.
     intercept : bool, default=False
         Append a column of ones (which is not stored). A design has been told so already.
 
@@ -85,18 +85,15 @@ def _numbers(X: Any, array: NDArray) -> NDArray:
 
 
 def _native(name: str, dtype: np.dtype) -> np.dtype:
-    """The type to hold entries in: as they are, where compiled loops can read that.
+    """The type to hold entries in: their own, with its bytes in the order of this machine.
 
-    Bytes in the order of this machine; half precision as float32, which holds it exactly; what is
-    longer than float64 rounded to that.
+    What is longer than float64 is rounded to that.
     """
     if dtype.kind not in "fiub":
         raise ValueError(
             f"{name} has type {dtype}: convert it to float32 or float64 (or integers) first."
         )
-    if dtype.kind == "f":
-        return np.dtype(np.float32 if dtype.itemsize < 8 else np.float64)
-    return dtype.newbyteorder("=")
+    return np.dtype(np.float64) if dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
 def check_finite(design: Design, name: str = "X", first_row: int = 0) -> None:
