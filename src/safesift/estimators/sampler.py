@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift import extras
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import LinearModel, validated
 from safesift.estimators.models import MODELS
@@ -40,9 +41,7 @@ class Resampler(BaseSampler):
     def _require_imblearn(self) -> None:
         """To be called before anything else: nothing works without."""
         if check_target_type is None:
-            raise ImportError(
-                f"{type(self).__name__} needs imbalanced-learn: pip install 'safesift[sampler]'."
-            )
+            raise extras.missing(type(self).__name__, "imblearn")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

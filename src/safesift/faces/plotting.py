@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safesift import extras
 from safesift.losses import Loss
 from safesift.losses.safe import flat_interval
 from safesift.problem.decisions import Bounds
@@ -117,8 +118,8 @@ def _axes(axes: Axes | None) -> Axes:
         return axes
     try:
         from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'safesift[plot]'.") from None
+    except ImportError as error:
+        raise extras.named(error) from None
     return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
 
 
