@@ -27,8 +27,8 @@ class Extra(NamedTuple):
 OPTIONAL = {
     "click": Extra("click", "cli", "The command line"),
     "rich": Extra("rich", "cli", "The command line"),
-    "pyarrow": Extra("pyarrow", "cli", "Reading and writing of CSV and Parquet files"),
-    "matplotlib": Extra("matplotlib", "plot", "Drawing"),
+    "pyarrow": Extra("pyarrow", "cli", "A CSV or Parquet file"),
+    "matplotlib": Extra("matplotlib", "plot", "A picture"),
     "imblearn": Extra("imbalanced-learn", "sampler", "A sampler"),
 }
 
