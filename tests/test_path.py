@@ -229,3 +229,35 @@ def test_a_guess_is_never_published_as_proved(solver):
     found = ss.safe_path(X, y, alphas=[1e-3], screening=guess, solver=solver, fit_intercept=False)
     assert found.relative_gaps[0] <= 1e-6
     assert found.n_kept[0] == found.n_undecided[0] == 200
+
+
+# --- targets that are all the same ---------------------------------------------------------------
+
+# of some the mean is not exact, so that they seem to spread by its rounding
+SAME = [0.0, 1.0, 0.1, 151.3, 1e6 / 3, -1e9 / 3]
+
+
+@pytest.mark.parametrize("loss", ["squared_epsilon_insensitive", "squared", "huber"])
+@pytest.mark.parametrize("value", SAME)
+def test_a_constant_target_has_a_constant_model(value, loss):
+    """And nobody is warned: filterwarnings turns a warning into an error."""
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.full(50, value)
+    for penalty in ("l2", "l1"):
+        path = ss.safe_path(X, y, loss=loss, penalty=penalty, n_alphas=3)
+        assert (path.relative_gaps <= 1e-6).all() and not path.coefs.any()
+        np.testing.assert_allclose(path.intercepts, value, rtol=1e-15)
+        model = ss.SafeRegressor(loss, penalty=penalty).fit(X, y)
+        assert not model.coef_.any() and model.intercept_ == pytest.approx(value, rel=1e-15)
+        assert model.history_[-1]["relative_gap"] <= 1e-6
+    machine = ss.SafeKernelRegressor(loss).fit(X, y)
+    np.testing.assert_allclose(machine.predict(X), value, rtol=1e-9, atol=1e-12)
+    chosen = ss.SafeRegressorCV(3, cv=3, loss=loss).fit(X, y)
+    assert not chosen.coef_.any() and (chosen.scores_ == 1.0).all()
+
+
+def test_targets_so_tiny_that_their_squares_underflow():
+    """Nothing divides by zero; that rounding allows no proof of a relative gap is said."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        model = ss.SafeRegressor("squared").fit(X, 1e-200 * X[:, 0])
+    assert np.isfinite(model.dual_gap_)

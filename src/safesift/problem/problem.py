@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, exact_sum, sum_over_blocks, total
+from safesift.arithmetic.numerics import EPS, SMALLEST, exact_sum, sum_over_blocks, total
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -289,7 +289,8 @@ class Problem:
         0 up to rounding: relative to less than that no gap can be small.
         """
         value, unit = self.constant_value, self.unit * min(self.unit, 1.0)
-        return value if value > 64 * EPS * unit else unit
+        # of the tiniest targets the squares underflow
+        return max(value if value > 64 * EPS * unit else unit, SMALLEST)
 
     # --- neighbours -------------------------------------------------------------------------
 
