@@ -31,14 +31,14 @@ from sklearn.utils.validation import _check_method_params
 
 from safesift.estimators.classifier import Classification, labels
 from safesift.estimators.following import whole
-from safesift.estimators.linear import LinearModel, Samples, missed
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
 from safesift.grids import PathOrder, alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.solvers.records import Fit
+from safesift.solvers.records import Fit, missed
 
 Array = NDArray[np.float64]
 

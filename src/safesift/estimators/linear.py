@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
+from safesift.solvers.records import Missed, complaint, missed
 
 Array = NDArray[np.float64]
 
@@ -63,18 +64,6 @@ class Samples:
         """The classes, which samples of a classification have."""
         assert self.classes is not None
         return self.classes
-
-
-class Missed(NamedTuple):
-    """How far from the tolerance a solver stopped, and after how many steps."""
-
-    relative_gap: float
-    n_iter: int
-
-
-def missed(fits: Sequence[Fit]) -> list[Missed]:
-    """Those fits that did not reach the tolerance."""
-    return [Missed(fit.relative_gap, fit.n_iter) for fit in fits if not fit.converged]
 
 
 class LinearModel(Followable, BaseEstimator):
@@ -261,25 +250,12 @@ class LinearModel(Followable, BaseEstimator):
             print_history(fits)
 
     def _warn(
-        self, settings: Settings, missed: Sequence[Missed], n_problems: int, stacklevel: int = 5
+        self, settings: Settings, misses: Sequence[Missed], n_problems: int, stacklevel: int = 5
     ) -> None:
         """Say that some problems were not solved to the tolerance, and what to do about it."""
-        if not missed:
-            return
-        worst = max(missed)
-        remedy = (
-            "increase max_iter"
-            if worst.n_iter >= settings.max_iter
-            else "rounding allows no more, so scale the features or the targets"
-        )
-        share = "" if n_problems == 1 else f" for {len(missed)} of {n_problems} problems"
-        warnings.warn(
-            f"{type(self).__name__} did not converge{share}: the relative duality gap is "
-            f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
-            f"{remedy}, or accept a larger tol.",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+        if misses:
+            said = complaint(type(self).__name__, misses, n_problems, settings)
+            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
     # --- using ------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from safesift.parameters import check_memory
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.solvers import Screening, Settings
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
-from safesift.workflows.path import CertifiedPath, Facts, path_facts, warn_of_misses
+from safesift.workflows.path import CertifiedPath, Facts, path_facts
 
 Array = NDArray[np.float64]
 
@@ -155,10 +155,8 @@ def safe_kernel_path(
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
-    found = path_facts(problem, levels, settings, _KERNEL_FACTS, verbose)
-    path = KernelPathResult(gamma=gamma, classes=inputs.classes, **found)
-    warn_of_misses(path, settings, "safe_kernel_path")
-    return path
+    found = path_facts("safe_kernel_path", problem, levels, settings, _KERNEL_FACTS, verbose)
+    return KernelPathResult(gamma=gamma, classes=inputs.classes, **found)
 
 
 def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:

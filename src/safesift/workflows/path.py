@@ -6,12 +6,13 @@ What paths of linear models and of kernel machines have in common.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from safesift.design.factory import check_finite
 from safesift.grids import PathOrder, alpha_grid, check_levels
@@ -22,6 +23,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
+from safesift.solvers.records import complaint, missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,46 +65,28 @@ class CertifiedPath:
 
 
 def path_facts(
-    problem: Problem, alphas: Array, settings: Settings, facts: Facts, verbose: int
+    function: str, problem: Problem, alphas: Array, settings: Settings, facts: Facts, verbose: int
 ) -> dict[str, Any]:
     """Solve for all alphas in the order that suits, and tell in that of the caller.
 
-    The facts that every path has and some more, an array for each, by the names of attributes.
+    The facts that every path has and some more, an array for each, by the names of attributes; and
+    a warning where the tolerance was not reached.
     """
     order = PathOrder.of(alphas, problem)
     fits = solve_path([[problem.at_level(level)] for level in order.levels], settings)
-    columns = _stacked((fit for (fit,) in fits), facts, verbose)
-    parameter = "radius" if problem.penalty.is_constraint else "alpha"
-    in_place = {name: column[order.places] for name, column in columns.items()}
-    return {"parameter": parameter, "alphas": alphas, **in_place}
-
-
-def _stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArray]:
-    """The fits are gone through once, and nothing else of them is kept."""
-    wanted, points = {**_FACTS, **facts}, []
-    for fit in fits:
-        points.append({name: read(fit) for name, read in wanted.items()})
+    wanted, points, misses = {**_FACTS, **facts}, [], []
+    # the fits are gone through once, and nothing else of them is kept
+    for level in fits:
+        points += [{name: read(fit) for name, read in wanted.items()} for fit in level]
+        misses += missed(level)
         if verbose:
-            print_history([fit])
-    return {name: np.array([point[name] for point in points]) for name in wanted}
-
-
-def warn_of_misses(path: CertifiedPath, settings: Settings, function: str) -> None:
-    """Say at how many alphas the tolerance was not reached, and what to do about it."""
-    missed = path.relative_gaps > settings.tol
-    if not missed.any():
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    worst = int(np.argmax(path.relative_gaps))
-    warnings.warn(
-        f"{function} did not converge for {int(missed.sum())} of {len(missed)} alphas: the "
-        f"relative duality gap is {path.relative_gaps[worst]:.2g} after {path.n_iter[worst]} "
-        f"steps, above tol={settings.tol:g}; increase max_iter, scale the features, or accept a "
-        "larger tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+            print_history(level)
+    if misses:
+        said = complaint(function, misses, len(points), settings, "alphas")
+        warnings.warn(said, ConvergenceWarning, stacklevel=3)
+    parameter = "radius" if problem.penalty.is_constraint else "alpha"
+    columns = {name: np.array([points[k][name] for k in order.places]) for name in wanted}
+    return {"parameter": parameter, "alphas": alphas, **columns}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -246,7 +230,6 @@ def safe_path(
     choose(problem, n_alphas if given is None else len(given), solver)
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
-    found = path_facts(problem, levels, settings, {"coefs": lambda fit: fit.coef}, verbose)
-    path = PathResult(classes=inputs.classes, **found)
-    warn_of_misses(path, settings, "safe_path")
-    return path
+    facts: Facts = {"coefs": lambda fit: fit.coef}
+    found = path_facts("safe_path", problem, levels, settings, facts, verbose)
+    return PathResult(classes=inputs.classes, **found)
