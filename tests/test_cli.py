@@ -335,9 +335,7 @@ def test_without_the_extra(tmp_path):
     done = process("--version", env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 2
     assert done.stdout == ""
-    assert (
-        done.stderr == 'The command line needs rich: install it with pip install "safesift[cli]"\n'
-    )
+    assert done.stderr == "The command line needs rich: pip install 'safesift[cli]'.\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGTERM")

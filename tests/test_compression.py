@@ -302,13 +302,15 @@ def test_a_curve(labelled):
             X, y, alpha=1e-2, fractions=[0.9, 0.0, 0.5], methods=METHODS, n_repeats=3,
             random_state=0, fit_intercept=False,
         )  # fmt: skip
-    assert curve.fractions.tolist() == [0.0, 0.5, 0.9]
-    assert curve.n_kept.tolist() == [480, 240, 48]
+    assert curve.fractions.tolist() == [0.9, 0.0, 0.5]
+    assert curve.n_kept.tolist() == [48, 480, 240]
     assert curve.scores.shape == (5, 3, 3)
     assert curve.mean.shape == curve.standard_error.shape == (5, 3)
-    np.testing.assert_allclose(curve.scores[:, 0], np.tile(curve.full, (5, 1)), atol=0.01)
+    np.testing.assert_allclose(curve.scores[:, 1], np.tile(curve.full, (5, 1)), atol=0.01)
     assert ("ranking", 3, 3) in told and ("fitting", 48, 48) in told
     axes = curve.plot()
+    for line in axes.lines[1:]:  # after that of all samples
+        assert (np.diff(line.get_xdata()) <= 0).all()
     assert "deleted" in axes.get_xlabel() and axes.get_ylabel() == "test accuracy"
     labels = {text.get_text() for text in axes.get_legend().get_texts()}
     assert labels == {"all samples", *METHODS}

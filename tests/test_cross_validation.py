@@ -127,6 +127,18 @@ def test_folds_without_weight(two_classes):
         clone(model).set_params(cv=[only_those[0][::-1]]).fit(X, y, weights)
 
 
+def test_scores_are_in_the_order_of_the_caller(two_classes):
+    X, y = two_classes
+    falling = ss.SafeClassifierCV([1.0, 1e-1, 1e-3], cv=3, random_state=0).fit(X, y)
+    mixed = ss.SafeClassifierCV([1e-3, 1.0, 1e-1, 1.0], cv=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(mixed.alphas_, [1e-3, 1.0, 1e-1, 1.0])
+    np.testing.assert_array_equal(mixed.scores_, falling.scores_[:, [2, 0, 1, 0]])
+    np.testing.assert_array_equal(mixed.mean_score_path_, falling.mean_score_path_[[2, 0, 1, 0]])
+    assert len(set(falling.mean_score_path_)) == 3  # so that an order can be told
+    assert mixed.alpha_ == falling.alpha_
+    np.testing.assert_array_equal(mixed.coef_, falling.coef_)
+
+
 def test_radii_of_a_ball(two_classes):
     X, y = two_classes
     model = ss.SafeClassifierCV(4, cv=3, penalty="l1_ball", screening="curvature").fit(X, y)

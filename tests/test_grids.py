@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from safesift.grids import alpha_grid, alpha_max, check_levels, radius_min
+from safesift.grids import PathOrder, alpha_grid, alpha_max, check_levels, radius_min
 from safesift.penalties import ElasticNet
 from safesift.problem.inputs import make_problems
 from tests.solving import newton
@@ -63,8 +63,17 @@ def test_grids_fall_and_radii_grow():
     ball = problem_of(penalty="l1_ball")
     radii = alpha_grid(ball, 7, 1e-3)
     np.testing.assert_allclose(radii[[0, -1]], radius_min(ball) * np.array([1, 1e3]))
-    assert check_levels([1, 3, 2], problem_of()).tolist() == [3, 2, 1]
-    assert check_levels([1, 3, 2], ball).tolist() == [1, 2, 3]
+
+
+def test_a_path_goes_from_strong_to_weak_regularisation_whatever_the_order():
+    asked = check_levels([1, 3, 2, 3])
+    assert asked.tolist() == [1, 3, 2, 3]
+    alphas, radii = (
+        PathOrder.of(asked, problem_of(penalty=penalty)) for penalty in ("l2", "l1_ball")
+    )
+    assert alphas.levels.tolist() == [3, 2, 1] and radii.levels.tolist() == [1, 2, 3]
+    for order in (alphas, radii):
+        np.testing.assert_array_equal(order.levels[order.places], asked)
 
 
 def test_weights_are_repetitions():
@@ -91,7 +100,7 @@ def test_nothing_to_explain():
 @pytest.mark.parametrize("alphas", [[], [1.0, -1.0], [np.nan], "many", 0.5, [[1.0]]], ids=str)
 def test_what_is_no_grid(alphas):
     with pytest.raises(ValueError, match="alphas must be"):
-        check_levels(alphas, problem_of())
+        check_levels(alphas)
 
 
 def test_what_is_no_number_of_alphas():

@@ -230,7 +230,7 @@ def test_convergence_warning_says_what_to_do():
     X, Y = samples()
     with pytest.warns(ConvergenceWarning, match=r"relative duality gap is .* increase max_iter"):
         ss.IntervalRegressor(max_iter=1, tol=1e-10).fit(X, Y)
-    with pytest.warns(ConvergenceWarning, match="rounding allows no more"):
+    with pytest.warns(ConvergenceWarning, match="rounding allows no less"):
         ss.IntervalRegressor(tol=1e-300).fit(X, Y)
 
 

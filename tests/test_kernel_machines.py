@@ -291,8 +291,8 @@ def test_the_papers_ellipsoid_on_a_kernel(moons):
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
 def test_path(moons, loss):
     X, y = moons
-    alphas = [1e-1, 1e-2, 1e-3]
-    path = ss.safe_kernel_path(X, y, alphas=alphas[::-1], loss=loss, fit_intercept=True)
+    alphas = [1e-2, 1e-1, 1e-3]
+    path = ss.safe_kernel_path(X, y, alphas=alphas, loss=loss, fit_intercept=True)
     assert list(path.alphas) == alphas
     assert (path.relative_gaps <= 1e-6).all()
     assert (path.kept.sum(axis=1) == path.n_kept).all() and path.n_kept[-1] < len(y) / 2

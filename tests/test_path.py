@@ -89,14 +89,39 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(weighted.coefs, repeated.coefs, atol=1e-9)
 
 
-def test_alphas_fall_and_radii_grow():
+def test_a_path_keeps_the_order_of_the_caller():
     X, y = samples()
-    path = ss.safe_path(X, y, alphas=[1e-3, 1e-1, 1e-2], fit_intercept=False)
-    np.testing.assert_array_equal(path.alphas, [1e-1, 1e-2, 1e-3])
-    for ball, order in (("l1_ball", 1), ("l2_ball", 2)):
-        path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1], fit_intercept=False)
-        norms = np.linalg.norm(path.coefs, ord=order, axis=1)
-        np.testing.assert_allclose(norms, [0.1, 0.2], rtol=1e-6)
+    mixed, falling = [1e-3, 1e-1, 1e-2, 1e-1], [1e-1, 1e-2, 1e-3]
+    path = ss.safe_path(X, y, alphas=mixed, random_state=0)
+    np.testing.assert_array_equal(path.alphas, mixed)
+    good = ss.safe_path(X, y, alphas=falling, random_state=0)
+    places = [falling.index(alpha) for alpha in mixed]
+    # solved in the good order all the same, so that the numbers are the same to the last bit
+    for name in ("coefs", "intercepts", "dual_gaps", "relative_gaps", "n_kept", "n_iter", "passes"):
+        np.testing.assert_array_equal(getattr(path, name), getattr(good, name)[places])
+    assert len(path.seconds) == len(path.n_undecided) == 4
+
+
+@pytest.mark.parametrize(("ball", "order"), [("l1_ball", 1), ("l2_ball", 2)])
+def test_radii_keep_their_order(ball, order):
+    X, y = samples()
+    path = ss.safe_path(X, y, penalty=ball, alphas=[0.2, 0.1], fit_intercept=False)
+    norms = np.linalg.norm(path.coefs, ord=order, axis=1)
+    np.testing.assert_allclose(norms, [0.2, 0.1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l2_ball"])
+def test_the_picture_is_drawn_in_order(penalty):
+    X, y = samples()
+    path = ss.safe_path(X, y, alphas=[1e-2, 1e-1, 1e-3], penalty=penalty, max_iter=5000)
+    axes = path.plot()
+    for line in axes.lines:
+        assert (np.diff(line.get_xdata()) > 0).all()
+    by_alpha = dict(zip(path.alphas, path.coefs[:, 0], strict=True))
+    drawn = [line for line in axes.lines if set(line.get_ydata()) == set(by_alpha.values())]
+    assert [dict(zip(*line.get_data(), strict=True)) for line in drawn] == [by_alpha]
+    assert axes.get_xlabel() == ("alpha" if penalty == "l2" else "radius")
+    assert axes.xaxis_inverted() == (penalty == "l2")
 
 
 def test_default_grid_begins_with_the_constant_model():
@@ -164,7 +189,7 @@ def test_problems_together_are_the_problems_alone():
 
 def test_not_converged():
     X, y = samples()
-    with pytest.warns(ConvergenceWarning, match="safe_path did not converge for 1 of 1 alphas"):
+    with pytest.warns(ConvergenceWarning, match="safe_path did not converge: .* increase max_iter"):
         path = ss.safe_path(X, y, alphas=[1e-3], max_iter=1, tol=1e-12, fit_intercept=False)
     assert path.relative_gaps[0] > 1e-12
 
@@ -204,3 +229,35 @@ def test_a_guess_is_never_published_as_proved(solver):
     found = ss.safe_path(X, y, alphas=[1e-3], screening=guess, solver=solver, fit_intercept=False)
     assert found.relative_gaps[0] <= 1e-6
     assert found.n_kept[0] == found.n_undecided[0] == 200
+
+
+# --- targets that are all the same ---------------------------------------------------------------
+
+# of some the mean is not exact, so that they seem to spread by its rounding
+SAME = [0.0, 1.0, 0.1, 151.3, 1e6 / 3, -1e9 / 3]
+
+
+@pytest.mark.parametrize("loss", ["squared_epsilon_insensitive", "squared", "huber"])
+@pytest.mark.parametrize("value", SAME)
+def test_a_constant_target_has_a_constant_model(value, loss):
+    """And nobody is warned: filterwarnings turns a warning into an error."""
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.full(50, value)
+    for penalty in ("l2", "l1"):
+        path = ss.safe_path(X, y, loss=loss, penalty=penalty, n_alphas=3)
+        assert (path.relative_gaps <= 1e-6).all() and not path.coefs.any()
+        np.testing.assert_allclose(path.intercepts, value, rtol=1e-15)
+        model = ss.SafeRegressor(loss, penalty=penalty).fit(X, y)
+        assert not model.coef_.any() and model.intercept_ == pytest.approx(value, rel=1e-15)
+        assert model.history_[-1]["relative_gap"] <= 1e-6
+    machine = ss.SafeKernelRegressor(loss).fit(X, y)
+    np.testing.assert_allclose(machine.predict(X), value, rtol=1e-9, atol=1e-12)
+    chosen = ss.SafeRegressorCV(3, cv=3, loss=loss).fit(X, y)
+    assert not chosen.coef_.any() and (chosen.scores_ == 1.0).all()
+
+
+def test_targets_so_tiny_that_their_squares_underflow():
+    """Nothing divides by zero; that rounding allows no proof of a relative gap is said."""
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        model = ss.SafeRegressor("squared").fit(X, 1e-200 * X[:, 0])
+    assert np.isfinite(model.dual_gap_)

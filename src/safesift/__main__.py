@@ -5,20 +5,16 @@ from __future__ import annotations
 import io
 import signal
 import sys
-from importlib.util import find_spec
 
-_NEEDED = ("click", "rich", "pyarrow")
+from safesift import extras
 
 
 def main() -> None:
     """Run the command line, or say in one sentence what to install for it."""
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        print(
-            f"The command line needs {' and '.join(missing)}: "
-            'install it with pip install "safesift[cli]"',
-            file=sys.stderr,
-        )
+    try:
+        extras.require("The command line", "click", "rich", "pyarrow")
+    except ImportError as error:
+        print(error, file=sys.stderr)
         sys.exit(2)
     from safesift.cli.commands import cli
 

@@ -6,7 +6,7 @@ less regularisation: alphas fall, radii grow.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,17 +103,40 @@ def radius_min(problem: Problem) -> float:
         return _usable(float(np.float64(_EXPLAINED * problem.constant_value) / dual_norm))
 
 
-def check_levels(alphas: Any, problem: Problem) -> Array:
-    """Given alphas in the order of a path: falling, radii growing; an error for what is none."""
+def check_levels(alphas: Any) -> Array:
+    """Given alphas, or radii, in the order in which they are given; an error for what is none."""
     try:
-        levels = np.unique(np.asarray(alphas, dtype=np.float64))
+        levels = np.array(alphas, dtype=np.float64)
     except (TypeError, ValueError):
         levels = np.empty(0)
-    if np.ndim(alphas) != 1 or not levels.size or not np.isfinite(levels).all() or levels[0] <= 0:
+    if levels.ndim != 1 or not levels.size or not (np.isfinite(levels) & (levels > 0)).all():
         raise ValueError(
             f"alphas must be a list of positive numbers, got {alphas!r}: list some, as [1.0, 0.1]."
         )
-    return levels if problem.penalty.is_constraint else levels[::-1]
+    return levels
+
+
+class PathOrder(NamedTuple):
+    """How a path goes through levels that were asked for in any order.
+
+    Attributes
+    ----------
+    levels : array
+        Each once, alphas falling, radii growing: from one solution the next is not far.
+    places : array of ints
+        At which of them each of those asked for is found: ``levels[places]`` is what was asked.
+    """
+
+    levels: Array
+    places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, asked: Array, problem: Problem) -> PathOrder:
+        """The order in which a problem is solved for these levels."""
+        growing, places = np.unique(asked, return_inverse=True)
+        if problem.penalty.is_constraint:
+            return cls(growing, places)
+        return cls(growing[::-1], len(growing) - 1 - places)
 
 
 def _constant_gradient(problem: Problem) -> Array:

@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from safesift import extras
+
 T = TypeVar("T")
 
 
@@ -59,5 +61,14 @@ def provide(name: str, module: str) -> None:
 
 
 def provided(name: str) -> Callable[..., Any]:
-    """A function of a higher layer: how a result draws itself without knowing of pictures."""
-    return getattr(importlib.import_module(_PROVIDED[name]), name)
+    """A function of a higher layer: how a result draws itself without knowing of pictures.
+
+    Raises
+    ------
+    ImportError
+        That names the extra to install, where the layer needs a package that is not there.
+    """
+    try:
+        return getattr(importlib.import_module(_PROVIDED[name]), name)
+    except ImportError as error:
+        raise extras.named(error) from None

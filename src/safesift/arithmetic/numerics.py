@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 EPS = float(np.finfo(np.float64).eps)
+# below this numbers have fewer digits
+SMALLEST = float(np.finfo(np.float64).smallest_normal)
 # samples that are looked at at a time
 _BLOCK = 2**15
 # the most a product of two numbers can lose by underflow, and a root of a sum of squares

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
+from safesift.design.arrays import plain_array, refuse_columns
 from safesift.design.base import Design
 from safesift.design.dense import DenseDesign
 from safesift.design.rows import rows_of
@@ -19,8 +21,10 @@ def as_design(X: Any, intercept: bool = False) -> Design:
     Parameters
     ----------
     X : array, SciPy sparse matrix, pandas or polars frame, Design
-        NumPy arrays and CSR matrices are referenced as they are, in their own type; a design, such
-        as an object of a subclass of `RowDesign` from outside the library, is returned itself.
+        NumPy arrays and CSR matrices are referenced as they are, in their own type, unless that is
+        of another byte order or longer than float64; a design, such as an object of a subclass of
+        `RowDesign` from outside the library, is returned itself. Masked arrays are refused where
+        anything is masked.
     intercept : bool, default=False
         Append a column of ones (which is not stored). A design has been told so already.
 
@@ -50,7 +54,7 @@ def _told_alike(design: Design, intercept: bool) -> Design:
 
 def _sparse(X: Any, intercept: bool) -> SparseDesign:
     matrix = X.tocsr()
-    _check_real("X", matrix.dtype)
+    matrix = matrix.astype(_native("X", matrix.dtype), copy=False)
     if not matrix.has_canonical_format:
         # duplicates must be added up; not in the caller's own arrays
         matrix = matrix.copy() if matrix is X else matrix
@@ -59,15 +63,10 @@ def _sparse(X: Any, intercept: bool) -> SparseDesign:
 
 
 def _dense(X: Any, intercept: bool) -> DenseDesign:
-    array = X.to_numpy() if hasattr(X, "to_numpy") else np.asarray(X)
+    array = plain_array("X", X)
     if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            raise ValueError(
-                "X holds values that are not numbers: encode or remove those columns first."
-            ) from None
-    _check_real("X", array.dtype)
+        array = _numbers(X, array)
+    array = array.astype(_native("X", array.dtype), copy=False)
     if array.ndim != 2:
         raise ValueError(
             f"X must have 2 dimensions, got {array.ndim}: reshape it to (n_samples, n_features)."
@@ -75,11 +74,26 @@ def _dense(X: Any, intercept: bool) -> DenseDesign:
     return DenseDesign(array, intercept)
 
 
-def _check_real(name: str, dtype: np.dtype) -> None:
-    if dtype.kind not in "fiub" or dtype.itemsize > 8:
+def _numbers(X: Any, array: NDArray) -> NDArray:
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        refuse_columns("X", X)
+        raise ValueError(
+            "X holds values that are not numbers: encode or remove those columns first."
+        ) from None
+
+
+def _native(name: str, dtype: np.dtype) -> np.dtype:
+    """The type to hold entries in: their own, with its bytes in the order of this machine.
+
+    What is longer than float64 is rounded to that.
+    """
+    if dtype.kind not in "fiub":
         raise ValueError(
             f"{name} has type {dtype}: convert it to float32 or float64 (or integers) first."
         )
+    return np.dtype(np.float64) if dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
 def check_finite(design: Design, name: str = "X", first_row: int = 0) -> None:

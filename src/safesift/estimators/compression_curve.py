@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
+from safesift.arithmetic.printing import Brief
 from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count
 from safesift.penalties import Penalty
-from safesift.printing import Brief
-from safesift.problem.inputs import vector
+from safesift.problem.inputs import check_labels, vector
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import provided, resolve
@@ -80,7 +80,7 @@ def splits_of(
     if test is not None:
         X_test, y_test = test
         return [Split(np.arange(n), X_test, y_test)] * n_repeats
-    by = vector("y", y) if task == "classification" else None
+    by = _labels(y) if task == "classification" else None
     splits = []
     for _ in range(n_repeats):
         train, tested = train_test_split(
@@ -88,6 +88,12 @@ def splits_of(
         )
         splits.append(Split(train, _safe_indexing(X, tested), _safe_indexing(y, tested)))
     return splits
+
+
+def _labels(y: Any) -> NDArray:
+    labels = vector("y", y)
+    check_labels(labels)
+    return labels
 
 
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -100,7 +106,7 @@ class CompressionCurve(Brief):
     Attributes
     ----------
     fractions : array of shape (n_fractions,)
-        Deleted fractions, rising.
+        Deleted fractions, as given.
     n_kept : array of shape (n_fractions,)
         Training samples that are left.
     methods : tuple of str
@@ -324,10 +330,10 @@ def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) 
 
 def _check_fractions(fractions: Any) -> Array:
     try:
-        deleted = np.unique(np.asarray(fractions, dtype=np.float64))
+        deleted = np.array(fractions, dtype=np.float64)
     except (TypeError, ValueError):
         deleted = np.empty(0)
-    if np.ndim(fractions) != 1 or not deleted.size or not ((deleted >= 0) & (deleted < 1)).all():
+    if deleted.ndim != 1 or not deleted.size or not ((deleted >= 0) & (deleted < 1)).all():
         raise ValueError(
             f"fractions must be a list of fractions to delete, in [0, 1), got {fractions!r}."
         )

@@ -31,14 +31,14 @@ from sklearn.utils.validation import _check_method_params
 
 from safesift.estimators.classifier import Classification, labels
 from safesift.estimators.following import whole
-from safesift.estimators.linear import LinearModel, Samples, missed
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
-from safesift.grids import alpha_grid, check_levels
+from safesift.grids import PathOrder, alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.solvers.records import Fit
+from safesift.solvers.records import Fit, missed
 
 Array = NDArray[np.float64]
 
@@ -87,10 +87,11 @@ class CrossValidated(LinearModel):
         routed = self._routed("fit", sample_weight, params)
         full = self._problems(samples, loss, penalty, alpha=1.0)
         alphas = self._levels(full)
+        order = PathOrder.of(alphas, full[0])
         folds = self._folds(samples, routed)
         problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
-        levels = [[problem.at_level(alpha) for problem in problems] for alpha in alphas]
-        scores, means = np.empty((len(folds), len(alphas))), np.full(len(alphas), -np.inf)
+        levels = [[problem.at_level(alpha) for problem in problems] for alpha in order.levels]
+        scores, means = np.empty((len(folds), len(levels))), np.full(len(levels), -np.inf)
         best, short = 0, []
         # of a fold nothing is needed but its predictions
         settings = replace(settings, decided=tuple(range(len(full))))
@@ -104,19 +105,19 @@ class CrossValidated(LinearModel):
             if i == 0 or means[i] > means[best]:
                 best, chosen = i, fits[: len(full)]
         path = {
-            "alpha_": float(alphas[best]),
+            "alpha_": float(order.levels[best]),
             "alphas_": alphas,
-            "scores_": scores,
-            "mean_score_path_": means,
+            "scores_": scores[:, order.places],
+            "mean_score_path_": means[order.places],
         }
         self._publish(path | self._attributes(samples, chosen), chosen)
-        self._warn(settings, short, len(problems) * len(alphas))
+        self._warn(settings, short, len(problems) * len(levels))
         return self
 
     def _levels(self, full: Sequence[Problem]) -> Array:
         """The alphas; of several classes, the grid that begins where all are constant."""
         if not isinstance(self.alphas, Integral):
-            return check_levels(self.alphas, full[0])
+            return check_levels(self.alphas)
         grids = [alpha_grid(problem, operator.index(self.alphas)) for problem in full]
         constraint = full[0].penalty.is_constraint
         return np.min(grids, axis=0) if constraint else np.max(grids, axis=0)
@@ -240,7 +241,7 @@ n_jobs, random_state, verbose
     alpha_ : float
         The best alpha, or radius.
     alphas_ : array of shape (n_alphas,)
-        Falling; radii grow.
+        As given; by default alphas falling, radii growing.
     scores_ : array of shape (n_folds, n_alphas)
     mean_score_path_ : array of shape (n_alphas,)
     coef_, intercept_, classes_, dual_gap_, n_iter_, kept_, kept_per_class_, undecided_, history_
@@ -325,7 +326,7 @@ random_state, verbose
     alpha_ : float
         The best alpha, or radius.
     alphas_ : array of shape (n_alphas,)
-        Falling; radii grow.
+        As given; by default alphas falling, radii growing.
     scores_ : array of shape (n_folds, n_alphas)
     mean_score_path_ : array of shape (n_alphas,)
     coef_, intercept_, dual_gap_, n_iter_, kept_, undecided_, history_

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
+from safesift.design.arrays import is_missing, plain_array
 from safesift.design.slots import Slots
 from safesift.estimators.linear import FLOATS, LinearModel
-from safesift.problem.inputs import check_weights, is_missing
+from safesift.problem.inputs import check_weights
 from safesift.workflows.tracking import Change, Data
 
 Array = NDArray[np.float64]
@@ -106,7 +107,7 @@ def _added(model: LinearModel, data: Data, add: Any) -> tuple[Any, NDArray, Arra
 
 def _plain_rows(model: LinearModel, X: Any) -> Any:
     """Validated rows. scikit-learn's own way takes longer than an update of plain arrays."""
-    plain = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype in FLOATS
+    plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in FLOATS
     if plain and X.shape[1] == model.n_features_in_ and not hasattr(model, "feature_names_in_"):
         with np.errstate(over="ignore", invalid="ignore"):
             if len(X) and np.isfinite(X.sum()):
@@ -115,7 +116,7 @@ def _plain_rows(model: LinearModel, X: Any) -> Any:
 
 
 def _targets(model: LinearModel, data: Data, name: str, y: Any) -> NDArray:
-    y = np.asarray(y)
+    y = plain_array("y", y)
     y = y if y.ndim == 1 else column_or_1d(y)
     if model._task == "classification":
         return _labels(name, y, data.y.dtype)

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safesift.design import as_design
+from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
 from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
@@ -24,6 +25,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
+from safesift.solvers.records import Missed, complaint, missed
 
 Array = NDArray[np.float64]
 
@@ -62,18 +64,6 @@ class Samples:
         """The classes, which samples of a classification have."""
         assert self.classes is not None
         return self.classes
-
-
-class Missed(NamedTuple):
-    """How far from the tolerance a solver stopped, and after how many steps."""
-
-    relative_gap: float
-    n_iter: int
-
-
-def missed(fits: Sequence[Fit]) -> list[Missed]:
-    """Those fits that did not reach the tolerance."""
-    return [Missed(fit.relative_gap, fit.n_iter) for fit in fits if not fit.converged]
 
 
 class LinearModel(Followable, BaseEstimator):
@@ -220,7 +210,7 @@ class LinearModel(Followable, BaseEstimator):
         return Screening.of(self.screening)
 
     def _validated(self, X: Any, y: Any = "no_validation", *, reset: bool, **how: Any) -> Any:
-        return validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, reset=reset, **how)
+        return validated(self, X, y, reset=reset, **how)
 
     # --- fitted attributes ------------------------------------------------------------------
 
@@ -260,25 +250,12 @@ class LinearModel(Followable, BaseEstimator):
             print_history(fits)
 
     def _warn(
-        self, settings: Settings, missed: Sequence[Missed], n_problems: int, stacklevel: int = 5
+        self, settings: Settings, misses: Sequence[Missed], n_problems: int, stacklevel: int = 5
     ) -> None:
         """Say that some problems were not solved to the tolerance, and what to do about it."""
-        if not missed:
-            return
-        worst = max(missed)
-        remedy = (
-            "increase max_iter"
-            if worst.n_iter >= settings.max_iter
-            else "rounding allows no more, so scale the features or the targets"
-        )
-        share = "" if n_problems == 1 else f" for {len(missed)} of {n_problems} problems"
-        warnings.warn(
-            f"{type(self).__name__} did not converge{share}: the relative duality gap is "
-            f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
-            f"{remedy}, or accept a larger tol.",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
-        )
+        if misses:
+            said = complaint(type(self).__name__, misses, n_problems, settings)
+            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
     # --- using ------------------------------------------------------------------------------
 
@@ -287,6 +264,19 @@ class LinearModel(Followable, BaseEstimator):
         check_is_fitted(self)
         design = as_design(self._validated(X, reset=False), intercept=True)
         return design.matvec(np.append(self.coef_.T, [self.intercept_], axis=0))
+
+
+def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how: Any) -> Any:
+    """As scikit-learn validates, but masks count, and a column without numbers is named."""
+    refuse_mask("X", X)
+    if y is not None and not isinstance(y, str):
+        y = plain_array("y", y)
+        refuse_missing("y", y)
+    try:
+        return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **how)
+    except (TypeError, ValueError):
+        refuse_columns("X", X)
+        raise
 
 
 def records(fit: Fit) -> list[dict[str, Any]]:

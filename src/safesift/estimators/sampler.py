@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
+from safesift import extras
 from safesift.estimators.classifier import SafeClassifier
-from safesift.estimators.linear import FLOATS, LinearModel
+from safesift.estimators.linear import LinearModel, validated
 from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
@@ -41,9 +41,7 @@ class Resampler(BaseSampler):
     def _require_imblearn(self) -> None:
         """To be called before anything else: nothing works without."""
         if check_target_type is None:
-            raise ImportError(
-                f"{type(self).__name__} needs imbalanced-learn: pip install 'safesift[sampler]'."
-            )
+            raise extras.missing(type(self).__name__, "imblearn")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -335,12 +333,10 @@ class SampleCompressor(Resampler):
         targets = y
         if task == "classification":
             targets = as_labels(y)
-        how = {"accept_sparse": "csr", "dtype": FLOATS}
         if task == "interval":
-            rows = validate_data(self, X, **how)  # the ends may be infinite
+            rows = validated(self, X)  # the ends may be infinite
         else:
-            numeric = task == "regression"
-            rows, targets = validate_data(self, X, targets, **how, y_numeric=numeric)
+            rows, targets = validated(self, X, targets, y_numeric=task == "regression")
         if task == "classification":
             check_classification_targets(targets)
         small = compress(rows, targets, sample_weight=sample_weight, **self.get_params(deep=False))

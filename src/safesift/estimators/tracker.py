@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.edits import read_edit
-from safesift.estimators.linear import LinearModel, Missed, Samples, missed
+from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
-from safesift.solvers.records import Settings
+from safesift.solvers.records import Missed, Settings, missed
 from safesift.workflows.tracking import Change, Classes, Data, Tracked, Tracking, made_of_pieces
 
 Array = NDArray[np.float64]

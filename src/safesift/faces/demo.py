@@ -16,9 +16,9 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 from sklearn.svm import LinearSVC
 
+from safesift.arithmetic.printing import Brief
 from safesift.faces.demo_forgetting import Forgotten, forget
 from safesift.faces.plotting import BLUE, INK, ORANGE
-from safesift.printing import Brief
 from safesift.workflows.screening import screen
 from safesift.workflows.verdicts import ScreeningResult
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_classification
 from sklearn.svm import LinearSVC
 
+from safesift.arithmetic.printing import Brief
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.tracker import SafeTracker
-from safesift.printing import Brief
 
 Array = NDArray[np.float64]
 

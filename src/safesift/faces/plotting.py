@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safesift import extras
 from safesift.losses import Loss
 from safesift.losses.safe import flat_interval
 from safesift.problem.decisions import Bounds
@@ -117,8 +118,8 @@ def _axes(axes: Axes | None) -> Axes:
         return axes
     try:
         from matplotlib import pyplot
-    except ImportError:
-        raise ImportError("plots need matplotlib: pip install 'safesift[plot]'.") from None
+    except ImportError as error:
+        raise extras.named(error) from None
     return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
 
 
@@ -136,17 +137,19 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     axes = _axes(axes)
-    largest = np.argsort(-np.abs(path.coefs).max(axis=0))
+    order = np.argsort(path.alphas)
+    alphas, coefs = path.alphas[order], path.coefs[order]
+    largest = np.argsort(-np.abs(coefs).max(axis=0))
     for rank, feature in enumerate(largest):
         color = _COLORS[1 + rank] if rank < len(_COLORS) - 1 else "#bbbbbb"
-        axes.plot(path.alphas, path.coefs[:, feature], color=color, lw=1.2, zorder=2 - rank / 1e6)
+        axes.plot(alphas, coefs[:, feature], color=color, lw=1.2, zorder=2 - rank / 1e6)
     axes.set_xscale("log")
-    if path.alphas[0] > path.alphas[-1]:
-        axes.invert_xaxis()
-    axes.set_xlabel("alpha" if path.alphas[0] >= path.alphas[-1] else "radius")
+    if path.parameter == "alpha":
+        axes.invert_xaxis()  # towards less regularisation
+    axes.set_xlabel(path.parameter)
     axes.set_ylabel("coefficients")
     share = axes.twinx()
-    share.plot(path.alphas, path.n_kept, color=INK, ls="--", lw=2, label="kept samples")
+    share.plot(alphas, path.n_kept[order], color=INK, ls="--", lw=2, label="kept samples")
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
     return axes
@@ -218,9 +221,11 @@ def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
     """
     axes = _axes(axes)
     # an even step per halving: what happens beyond 90 % deleted is what differs
-    kept = 1.0 - curve.fractions
+    order = np.argsort(curve.fractions)
+    fractions, means = curve.fractions[order], curve.mean[:, order]
+    kept, errors = 1.0 - fractions, curve.standard_error[:, order]
     axes.axhline(curve.full.mean(), color="#999999", lw=1, ls=":", label="all samples")
-    for method, mean, error in zip(curve.methods, curve.mean, curve.standard_error, strict=True):
+    for method, mean, error in zip(curve.methods, means, errors, strict=True):
         axes.errorbar(
             kept, mean, yerr=error, label=method, color=_METHOD_COLORS[method], lw=2, marker="o",
             ms=4, capsize=3, zorder=3 if method == "hybrid" else 2,
@@ -229,7 +234,7 @@ def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
     axes.set_xscale("log")
     axes.invert_xaxis()
     shown = _apart(np.log(kept))
-    axes.set_xticks(kept[shown], [f"{100 * fraction:g}" for fraction in curve.fractions[shown]])
+    axes.set_xticks(kept[shown], [f"{100 * fraction:g}" for fraction in fractions[shown]])
     axes.set_xticks([], minor=True)
     axes.set_xlabel("% of the training samples deleted")
     axes.set_ylabel(f"test {curve.metric}")

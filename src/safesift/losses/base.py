@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.printing import Brief
 from safesift.losses.dual_form import DualForm
-from safesift.printing import Brief
 
 Array = NDArray[np.float64]
 INF = math.inf

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss
 from safesift.parameters import require_non_negative, require_positive
-from safesift.printing import Brief
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.printing import Brief
+from safesift.arithmetic.printing import Brief
 from safesift.problem.duality import DualPoint
 from safesift.problem.evaluation import Evaluation, Rounding
 
 if TYPE_CHECKING:
     from safesift.problem.problem import Problem
+
+
+# what is hardly more than rounding, as a share of that; and what is small, relative to P
+_HARDLY, _SMALL = 0.25, 1e-6
 
 
 def gap_between(at: Evaluation, rounding: Rounding, dual: DualPoint) -> float:
@@ -62,6 +66,19 @@ class Certificate(Brief):
     @property
     def relative_gap(self) -> float:
         return self.gap / self.reference
+
+    @property
+    def attainable(self) -> float:
+        """A gap that steps can reach: hardly more than what is set aside for rounding.
+
+        That is about the same at all points nearby, so that no step makes it smaller. Where it is
+        large, steps still lead to a better model, of which nobody can prove that it is: the rest
+        of the gap has to be small by itself, too. Infinite where rounding leaves nothing to prove.
+        """
+        aside = self.rounding.value + self.dual.rounding
+        if not aside < self.reference:
+            return math.inf
+        return aside + min(_HARDLY * aside, _SMALL * self.reference)
 
     @property
     def value(self) -> float:

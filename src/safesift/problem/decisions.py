@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import row_blocks
+from safesift.arithmetic.printing import Brief, record_in_brief
 from safesift.losses.base import Piece
-from safesift.printing import Brief, record_in_brief
 
 if TYPE_CHECKING:
     from safesift.problem.problem import Problem

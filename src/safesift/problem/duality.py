@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,7 @@ from safesift.arithmetic.numerics import (
     sum_over_blocks,
     total,
 )
-from safesift.printing import Brief
+from safesift.arithmetic.printing import Brief
 from safesift.problem.passes import Computation, Transposed
 
 if TYPE_CHECKING:
@@ -44,10 +44,20 @@ PULLS = tuple(10.0**power for power in range(-14, 0))
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DualPoint(Brief):
-    """A feasible dual point and a lower bound on the optimal value."""
+    """A feasible dual point and a lower bound on the optimal value.
+
+    Attributes
+    ----------
+    nu : array of shape (n_samples,)
+    value : float
+        The bound.
+    rounding : float
+        About how much larger it would be, were nothing set aside for rounding.
+    """
 
     nu: Array
     value: float
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +79,24 @@ class Dual:
 
     def value(self, ray: Ray, multiple: float = 1.0) -> float:
         """D(multiple·ν, multiple·point), rounded downwards; −inf where it is not feasible."""
-        problem = self.problem
-        conjugates, sizes = sum_over_blocks(
-            len(ray.nu), lambda rows: self._conjugates_of(multiple * ray.nu[rows], rows)
-        )
-        if conjugates == math.inf:
-            return -math.inf
-        conjugates += (problem.design.sum_error + 16 * EPS + problem.loss.precision) * sizes
+        return self.point(ray, multiple).value
+
+    def point(self, ray: Ray, multiple: float = 1.0) -> DualPoint:
+        """The point of a ray at some multiple."""
+        problem, nu = self.problem, multiple * ray.nu
+        plain, sizes = sum_over_blocks(len(nu), lambda rows: self._conjugates_of(nu[rows], rows))
+        if plain == math.inf:
+            return DualPoint(nu, -math.inf)
         error = self._rounding(ray)
+        sizes *= problem.design.sum_error + 16 * EPS + problem.loss.precision
+        conjugates = plain + sizes
         if problem.fit_intercept:
             rise, moved = self._balance(ray, multiple)
             conjugates, error = conjugates + rise, error + moved
-        return self._value(ray, multiple, conjugates, error)
+        value = self._value(ray, multiple, conjugates, error)
+        if not math.isfinite(value):
+            return DualPoint(nu, value)
+        return DualPoint(nu, value, self._value(ray, multiple, plain, 0.0) - value)
 
     def _conjugates(self, nu: Array, rows: slice = slice(None)) -> Array:
         """f*(ν_i), 0 for samples without weight, which no domain restricts."""
@@ -201,7 +217,7 @@ class Dual:
     def feasible(self, ray: Ray) -> Computation[DualPoint]:
         """The dual point of a ray at the multiple 1, made feasible if an intercept demands it."""
         ray = yield from self._cancel(ray)
-        return DualPoint(ray.nu, self.value(ray))
+        return self.point(ray)
 
     # --- the best dual point ----------------------------------------------------------------
 
@@ -231,7 +247,7 @@ class Dual:
         for share in PULLS:
             moved = Ray(ray.nu, ray.loss_gradient, ray.point - share * pull)
             pulled = yield from self._cancel(moved)
-            found.append(DualPoint(pulled.nu, self.value(pulled)))
+            found.append(self.point(pulled))
         return found
 
     def _rays(self, at: Evaluation) -> Computation[list[Ray]]:
@@ -254,10 +270,10 @@ class Dual:
         problem = self.problem
         # a folded part shifts the intercept's constraint, which then holds at the multiple 1 only
         if problem.folded is not None and problem.fit_intercept:
-            return max((self._point(ray, c) for c in (1.0, 0.0)), key=lambda dual: dual.value)
+            return max((self.point(ray, c) for c in (1.0, 0.0)), key=lambda dual: dual.value)
         error, conjugates = self._rounding(ray), self._conjugates_on(ray.nu)
 
-        def estimate(multiple: float) -> float:
+        def estimate(multiple: float, error: float = error) -> float:
             return self._value(ray, multiple, conjugates(multiple), error)
 
         candidates = [1.0]
@@ -276,13 +292,15 @@ class Dual:
                 candidates.append(float(found.x))
         # a certified value takes several sums over the samples: of the best that is feasible only
         for multiple in sorted(candidates, key=estimate, reverse=True):
-            found = self._point(ray, multiple)
+            found = self.point(ray, multiple)
             if math.isfinite(found.value):
-                return found
-        return self._point(ray, 0.0)
-
-    def _point(self, ray: Ray, multiple: float) -> DualPoint:
-        return DualPoint(multiple * ray.nu, self.value(ray, multiple))
+                if multiple < high:
+                    return found
+                # feasibility that is proved ends a hair before that which is not
+                end = self._feasible_multiples(ray, 0.0)[1]
+                lost = max(estimate(end, 0.0) - estimate(high, 0.0), 0.0)
+                return replace(found, rounding=found.rounding + lost)
+        return self.point(ray, 0.0)
 
     def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import numerics
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm, sum_over_blocks, target_size, total
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
-from safesift.printing import Brief
 
 if TYPE_CHECKING:
     from safesift.problem.problem import Problem

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from safesift.design import as_design
+from safesift.design.arrays import plain_array, refuse_missing
 from safesift.design.kernel import GramColumns, KernelDesign
 from safesift.design.kernels import Kernel
 from safesift.losses import LOSSES, Loss
@@ -43,7 +45,7 @@ def as_intervals(y: Any) -> Array:
         Where an end is NaN, the lower end exceeds the upper one, both ends are infinite, or a
         finite number is missing altogether; the message names the first rows.
     """
-    array = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
+    array = plain_array("y", y)
     if array.ndim == 2 and array.shape[1] == 1:
         _warn_about_column()
         array = array[:, 0]
@@ -280,17 +282,24 @@ def _n_rows(X: Any) -> int:
 
 
 def vector(name: str, values: Any) -> NDArray:
-    array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
+    """One entry per sample."""
+    array = plain_array(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{name} must have one entry per sample, got shape {array.shape}.")
+        several = " (several targets of a sample are several problems)" if name == "y" else ""
+        raise ValueError(
+            f"{name} must have one entry per sample, got shape {array.shape}: pass one "
+            f"column{several}."
+        )
     return array
 
 
 def _real(name: str, values: NDArray) -> Array:
     try:
-        array = values.astype(np.float64, casting="unsafe" if values.dtype.kind != "c" else "safe")
+        if not _may_be_numbers(values):
+            raise TypeError
+        array = values.astype(np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must hold numbers, got {values.dtype}.") from None
     if not np.isfinite(array).all():
@@ -301,8 +310,15 @@ def _real(name: str, values: NDArray) -> Array:
     return array
 
 
+def _may_be_numbers(values: NDArray) -> bool:
+    """Numbers, or objects such as decimals; a text is none, even of digits."""
+    if values.dtype == object:
+        return not any(isinstance(entry, str | bytes) for entry in values)
+    return values.dtype.kind in "fiub"
+
+
 def _real_targets(y: NDArray) -> Array:
-    if y.dtype.kind not in "fiub":
+    if not _may_be_numbers(y):
         raise ValueError(
             f"y must hold numbers for a regression loss, got {y.dtype}: "
             "use a classification loss for labels."
@@ -312,25 +328,45 @@ def _real_targets(y: NDArray) -> Array:
 
 def label_classes(y: NDArray, weights: Array) -> NDArray:
     """The labels that samples of positive weight have, at least two."""
-    if y.dtype.kind == "f":
-        _real("y", y)
-    if y.dtype == object and any(map(is_missing, y)):
-        raise ValueError("y contains missing labels: remove those samples first.")
-    try:
-        classes = np.unique(y[weights > 0])
-    except TypeError:
-        raise ValueError("y mixes labels of different types: use numbers or strings.") from None
+    check_labels(y)
+    classes = np.unique(y[weights > 0])
     if len(classes) == 1:
         raise ValueError(
-            f"y has one class only ({classes[0]!r}, among samples of positive weight): "
+            f"y has one class only ({classes.tolist()[0]!r}, among samples of positive weight): "
             "classification needs two."
         )
     return classes
 
 
-def is_missing(label: Any) -> bool:
-    """None, NaN, and what pandas calls NA and NaT (which do not even compare)."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or label != label
+def check_labels(y: NDArray) -> None:
+    """Refuse targets that are no labels, before they become as many classes as there are samples.
+
+    What labels are is scikit-learn's to say (`check_classification_targets`): strings, or whole
+    numbers, however many. It warns where more than half of them differ.
+    """
+    if y.dtype.kind == "f":
+        _refuse_continuous(_real("y", y))
+    refuse_missing("y", y)
+    if y.dtype.kind == "S":
+        return  # bytes, which scikit-learn leaves to the user to decode
+    try:
+        check_classification_targets(y)
+    except TypeError:
+        raise ValueError("y mixes labels of different types: use numbers or strings.") from None
+    except ValueError:
+        raise ValueError(
+            f"y holds {type(y.tolist()[0]).__name__} objects, which are no labels: use whole "
+            "numbers or strings."
+        ) from None
+
+
+def _refuse_continuous(y: Array) -> None:
+    fractional = np.flatnonzero(y != np.rint(y))
+    if fractional.size:
+        raise ValueError(
+            f"y is continuous (such as {y[fractional[0]]:.6g}), and a classification loss needs "
+            "labels: use a regression loss, or whole numbers or strings for labels."
+        )
 
 
 def _check_per_sample(loss: Loss, n_samples: int) -> None:

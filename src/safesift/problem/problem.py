@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, exact_sum, sum_over_blocks, total
+from safesift.arithmetic.numerics import EPS, SMALLEST, exact_sum, sum_over_blocks, total
+from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
 from safesift.penalties import Penalty
-from safesift.printing import Brief
 from safesift.problem.certificate import Certificate, gap_between
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Dual, DualPoint, Ray
@@ -290,7 +290,8 @@ class Problem(Brief):
         0 up to rounding: relative to less than that no gap can be small.
         """
         value, unit = self.constant_value, self.unit * min(self.unit, 1.0)
-        return value if value > 64 * EPS * unit else unit
+        # of the tiniest targets the squares underflow
+        return max(value if value > 64 * EPS * unit else unit, SMALLEST)
 
     # --- neighbours -------------------------------------------------------------------------
 

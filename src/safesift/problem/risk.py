@@ -16,15 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.arithmetic.numerics import total
+from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
-from safesift.printing import Brief
 from safesift.problem.evaluation import Quadratic
 
 Array = NDArray[np.float64]
+
+# targets that spread by less than this share of their size differ by the rounding of their mean
+_SAME = 64 * EPS
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +129,10 @@ class Risk(Brief):
 
     @cached_property
     def unit(self) -> float:
-        """The scale of predictions: 1 for labels, the spread of the targets for regression."""
+        """The scale of predictions: 1 for labels, the spread of the targets for regression.
+
+        Of targets that are all the same, up to rounding, their size.
+        """
         if self.targets.loss.task == "classification":
             return 1.0
         weight = float(self.shares.sum())
@@ -134,7 +140,9 @@ class Risk(Brief):
             return 1.0
         centers = self.targets.centers
         mean = total(self.shares, centers) / weight
-        return total(self.shares, np.abs(centers - mean)) or 1.0
+        spread = total(self.shares, np.abs(centers - mean))
+        size = total(self.shares, np.abs(centers))
+        return spread if spread > _SAME * size else size or 1.0
 
     @cached_property
     def best_constant(self) -> Constant:
@@ -178,7 +186,8 @@ def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:
             for offset in (0.0, float(found.x), span):
                 candidates.append((model.objective(offset, low), low + offset))
         low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
-    value, intercept = min(candidates)
+    # of equal ones the first: where all targets are the same, that is the target itself
+    value, intercept = min(candidates, key=lambda candidate: candidate[0])
     return Constant(intercept, value)
 
 

@@ -123,8 +123,10 @@ class Level:
     screening : Screening
     past : Past or None
         Of the level before.
+    asked : float
+        The gap that is asked for.
     target : float
-        The gap to reach.
+        The gap to reach: that, or what rounding allows at the best point, where that is more.
     max_iter : int
     begun : bool
         Whether there is a point yet.
@@ -143,7 +145,7 @@ class Level:
     def __init__(self, problem: Problem, settings: Settings, past: Past | None) -> None:
         self.problem, self.past = problem, past
         self.screening, self.max_iter = settings.screening, settings.max_iter
-        self.target = settings.tol * problem.reference
+        self.asked = settings.tol * problem.reference
         self._first: Evaluation | None = None
         self._at: Evaluation | None = None
         self._certificate: Certificate | None = None
@@ -191,6 +193,11 @@ class Level:
     def gap(self) -> float:
         """Infinite where it was not measured."""
         return math.inf if self._certificate is None else self._certificate.gap
+
+    @property
+    def target(self) -> float:
+        attainable = 0.0 if self._certificate is None else self._certificate.attainable
+        return max(self.asked, attainable) if math.isfinite(attainable) else self.asked
 
     @property
     def converged(self) -> bool:
@@ -257,7 +264,7 @@ class Run:
             decisions=level.decisions,
             history=tuple(self._history),
             n_iter=min(level.n_iter, level.max_iter),
-            converged=level.converged,
+            converged=level.gap <= level.asked,
             region=self._region,
         )
 

@@ -350,4 +350,6 @@ def _arrays(design: RowDesign) -> tuple[Any, ...]:
     if isinstance(design, SparseDesign):
         matrix = design.matrix
         return matrix.data, matrix.indices, matrix.indptr
-    return (design.data,)
+    array = design.data
+    # half precision is not compiled for; float32 holds it exactly
+    return (array.astype(np.float32) if array.dtype == np.float16 else array,)

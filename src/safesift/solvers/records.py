@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from safesift.arithmetic.printing import Brief
 from safesift.parameters import check_count, check_positive
-from safesift.printing import Brief
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
@@ -194,6 +194,11 @@ class Fit(Brief):
         return self.certificate.relative_gap
 
     @property
+    def limited(self) -> bool:
+        """Whether rounding allows no smaller gap."""
+        return self.gap <= self.certificate.attainable
+
+    @property
     def coef(self) -> Array:
         return self.problem.split(self.at.point)[0]
 
@@ -210,6 +215,36 @@ class Fit(Brief):
     def undecided(self) -> NDArray[np.bool_]:
         """True where it is not proved on which piece of its loss the row lies."""
         return self.decisions.undecided
+
+
+class Missed(NamedTuple):
+    """How far from the tolerance a solver stopped, and why."""
+
+    relative_gap: float
+    n_iter: int
+    limited: bool
+
+
+def missed(fits: Iterable[Fit]) -> list[Missed]:
+    """Those fits that did not reach the tolerance."""
+    return [Missed(fit.relative_gap, fit.n_iter, fit.limited) for fit in fits if not fit.converged]
+
+
+def complaint(
+    who: str, misses: Sequence[Missed], n_problems: int, settings: Settings, what: str = "problems"
+) -> str:
+    """That some problems were not solved to the tolerance, why, and what to do about it."""
+    worst = max(misses)
+    share = "" if n_problems == 1 else f" for {len(misses)} of {n_problems} {what}"
+    gap = f"the relative duality gap is {worst.relative_gap:.2g} after {worst.n_iter} steps"
+    if worst.limited or worst.n_iter < settings.max_iter:
+        reason = "rounding allows no less, so scale the features or the targets"
+    else:
+        reason = "increase max_iter, scale the features"
+    return (
+        f"{who} did not converge{share}: {gap}, above tol={settings.tol:g}; {reason}, or accept a "
+        "larger tol."
+    )
 
 
 def print_history(fits: Iterable[Fit]) -> None:

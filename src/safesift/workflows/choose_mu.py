@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
 from safesift.penalties import Penalty
-from safesift.printing import Brief
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import decide
 from safesift.problem.evaluation import Evaluation

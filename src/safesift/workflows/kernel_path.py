@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.arrays import plain_array
 from safesift.design.factory import check_finite
 from safesift.design.kernels import KernelChoice
 from safesift.design.rows import rows_of
@@ -16,9 +17,9 @@ from safesift.grids import check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_memory
 from safesift.problem.inputs import make_problems, on_kernel
-from safesift.solvers import Screening, Settings, solve_path
+from safesift.solvers import Screening, Settings
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
-from safesift.workflows.path import CertifiedPath, Facts, stacked, warn_of_misses
+from safesift.workflows.path import CertifiedPath, Facts, path_facts
 
 Array = NDArray[np.float64]
 
@@ -31,12 +32,14 @@ _KERNEL_FACTS: Facts = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelPathResult(CertifiedPath):
-    """One certified kernel machine per alpha, in the order in which they were found.
+    """One certified kernel machine per alpha, in the order in which they were asked for.
 
     Attributes
     ----------
+    parameter : str
+        What `alphas` are: "alpha".
     alphas : array of shape (n_alphas,)
-        Falling.
+        As given.
     dual_coefs : array of shape (n_alphas, n_samples)
         The function is Σ dual_coef_j·K(x_j, ·) + intercept.
     intercepts : array of shape (n_alphas,)
@@ -96,6 +99,7 @@ def safe_kernel_path(
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss.
     alphas : array
+        In any order, which is that of the result; solved from the largest one on.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     kernel, gamma, degree, coef0
@@ -146,16 +150,13 @@ def safe_kernel_path(
         sample_weight=sample_weight,
     )  # fmt: skip
     linear = inputs.problem
-    levels = check_levels(alphas, linear)
+    levels = check_levels(alphas)
     check_finite(linear.design)
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
-    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS, verbose)
-    path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
-    warn_of_misses(path, settings, "safe_kernel_path")
-    return path
+    found = path_facts("safe_kernel_path", problem, levels, settings, _KERNEL_FACTS, verbose)
+    return KernelPathResult(gamma=gamma, classes=inputs.classes, **found)
 
 
 def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
@@ -185,7 +186,7 @@ def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
     >>> bool(np.allclose(A @ A.T, K))
     True
     """
-    K = np.asarray(K, dtype=np.float64)
+    K = plain_array("K", K).astype(np.float64)
     if K.ndim != 2:
         raise ValueError(f"K must have 2 dimensions, got {K.ndim}: pass a kernel matrix.")
     KernelChoice("precomputed").of(K, None)

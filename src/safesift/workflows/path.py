@@ -6,21 +6,24 @@ What paths of linear models and of kernel machines have in common.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from safesift.design.factory import check_finite
-from safesift.grids import alpha_grid, check_levels
+from safesift.grids import PathOrder, alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
+from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
+from safesift.solvers.records import complaint, missed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +51,7 @@ _FACTS: Facts = {
 class CertifiedPath:
     """One certified model per alpha; the attributes are described by the subclasses."""
 
+    parameter: str = "alpha"
     alphas: Array
     intercepts: Array
     dual_gaps: Array
@@ -60,45 +64,41 @@ class CertifiedPath:
     classes: NDArray | None = None
 
 
-def stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArray]:
-    """The facts that every path has and some more, an array for each.
+def path_facts(
+    function: str, problem: Problem, alphas: Array, settings: Settings, facts: Facts, verbose: int
+) -> dict[str, Any]:
+    """Solve for all alphas in the order that suits, and tell in that of the caller.
 
-    The fits are gone through once, and nothing else of them is kept.
+    The facts that every path has and some more, an array for each, by the names of attributes; and
+    a warning where the tolerance was not reached.
     """
-    wanted, points = {**_FACTS, **facts}, []
-    for fit in fits:
-        points.append({name: read(fit) for name, read in wanted.items()})
+    order = PathOrder.of(alphas, problem)
+    fits = solve_path([[problem.at_level(level)] for level in order.levels], settings)
+    wanted, points, misses = {**_FACTS, **facts}, [], []
+    # the fits are gone through once, and nothing else of them is kept
+    for level in fits:
+        points += [{name: read(fit) for name, read in wanted.items()} for fit in level]
+        misses += missed(level)
         if verbose:
-            print_history([fit])
-    return {name: np.array([point[name] for point in points]) for name in wanted}
-
-
-def warn_of_misses(path: CertifiedPath, settings: Settings, function: str) -> None:
-    """Say at how many alphas the tolerance was not reached, and what to do about it."""
-    missed = path.relative_gaps > settings.tol
-    if not missed.any():
-        return
-    from sklearn.exceptions import ConvergenceWarning
-
-    worst = int(np.argmax(path.relative_gaps))
-    warnings.warn(
-        f"{function} did not converge for {int(missed.sum())} of {len(missed)} alphas: the "
-        f"relative duality gap is {path.relative_gaps[worst]:.2g} after {path.n_iter[worst]} "
-        f"steps, above tol={settings.tol:g}; increase max_iter, scale the features, or accept a "
-        "larger tol.",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
+            print_history(level)
+    if misses:
+        said = complaint(function, misses, len(points), settings, "alphas")
+        warnings.warn(said, ConvergenceWarning, stacklevel=3)
+    parameter = "radius" if problem.penalty.is_constraint else "alpha"
+    columns = {name: np.array([points[k][name] for k in order.places]) for name in wanted}
+    return {"parameter": parameter, "alphas": alphas, **columns}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PathResult(CertifiedPath):
-    """One certified model per alpha, in the order in which they were found.
+    """One certified model per alpha, in the order in which they were asked for.
 
     Attributes
     ----------
+    parameter : str
+        What `alphas` are: "alpha", or "radius" for a constraint.
     alphas : array of shape (n_alphas,)
-        Falling; for a constraint the radii, growing.
+        As given; by default alphas falling, radii growing.
     coefs : array of shape (n_alphas, n_features)
     intercepts : array of shape (n_alphas,)
     dual_gaps, relative_gaps : arrays of shape (n_alphas,)
@@ -164,7 +164,8 @@ def safe_path(
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss.
     alphas : array, optional
-        For a constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
+        In any order, which is that of the result; solved from the most regularised one on. For a
+        constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
         spaced in their logarithms, from where the model is nearly or exactly constant
         (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
     n_alphas : int, default=20
@@ -224,13 +225,11 @@ def safe_path(
         fit_intercept=fit_intercept, sample_weight=sample_weight,
     )  # fmt: skip
     problem = inputs.problem
-    given = None if alphas is None else check_levels(alphas, problem)
+    given = None if alphas is None else check_levels(alphas)
     settings.screening.validate(problem)
     choose(problem, n_alphas if given is None else len(given), solver)
     check_finite(problem.design)
     levels = alpha_grid(problem, n_alphas) if given is None else given
-    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef}, verbose)
-    path = PathResult(alphas=levels, classes=inputs.classes, **columns)
-    warn_of_misses(path, settings, "safe_path")
-    return path
+    facts: Facts = {"coefs": lambda fit: fit.coef}
+    found = path_facts("safe_path", problem, levels, settings, facts, verbose)
+    return PathResult(classes=inputs.classes, **found)

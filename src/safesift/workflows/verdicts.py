@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.printing import Brief
+from safesift.arithmetic.printing import Brief
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, Decisions
 from safesift.problem.evaluation import Evaluation

@@ -107,7 +107,8 @@ def arrays_for(backend: str) -> Arrays:
     if backend == "torch":
         if find_spec("torch") is None:
             raise ImportError(
-                "backend='torch' needs PyTorch: pip install torch, or use backend='numpy'."
+                "backend='torch' needs PyTorch: pip install 'safesift-paper[torch]', or use "
+                "backend='numpy'."
             )
         return TorchArrays()
     raise ValueError(f"backend must be 'auto', 'numpy' or 'torch', got {backend!r}.")

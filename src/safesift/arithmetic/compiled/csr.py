@@ -7,11 +7,12 @@ Row i of the result belongs to row `rows[i]` of the matrix, whose entries are fo
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-_compiled = njit(cache=True, nogil=True)
+from safesift.arithmetic.compiled.caching import cached_njit
+
+_compiled = cached_njit(nogil=True)
 # a sum may be reordered, which the error bounds of a design allow; NaN and infinity stay
-_reordered = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+_reordered = cached_njit(nogil=True, fastmath={"reassoc", "contract"})
 
 # an index that is known not to be negative need not be tested for counting from the end
 _index = np.uint64

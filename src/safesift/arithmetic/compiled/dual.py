@@ -14,6 +14,8 @@ import numpy as np
 from numba import njit
 from numba.extending import overload
 
+from safesift.arithmetic.compiled.caching import cached_njit
+
 NU, STEP, Q, LOW, HIGH, LEAST, MOST = range(7)
 COLUMNS = 8
 
@@ -137,7 +139,7 @@ def _compact(active, n_active):
     return left
 
 
-@njit(cache=True, **_options)
+@cached_njit(**_options)
 def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin, state):
     """A step on each of the rows active[:n_active], in random order.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from safesift.arithmetic.compiled.caching import cached_njit
 
 # a sum may be reordered: nothing here is certified
-_reordered = njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+_reordered = cached_njit(nogil=True, fastmath={"reassoc", "contract"})
 
 # an index that is known not to be negative need not be tested for counting from the end
 _index = np.uint64

@@ -10,32 +10,32 @@ at the ends. The loops over all samples are written so that they become vector i
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from safesift.arithmetic.compiled.caching import cached_njit
 
 # no NaN occurs, and only differences with at most one infinite end
 _options = {
     "nogil": True,
     "error_model": "numpy",
-    "cache": True,
     "fastmath": {"reassoc", "contract", "nnan", "nsz"},
 }
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def _rise(i, low, high, upper, beta):
     if beta[i] >= upper[i]:
         return -np.inf
     return low[i] if beta[i] >= 0.0 else high[i]
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def _fall(i, low, high, lower, beta):
     if beta[i] <= lower[i]:
         return np.inf
     return high[i] if beta[i] <= 0.0 else low[i]
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def _ends(low, high, lower, upper, beta):
     n = len(beta)
     rise, fall = np.empty(n), np.empty(n)
@@ -45,7 +45,7 @@ def _ends(low, high, lower, upper, beta):
     return rise, fall
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def _where(values, wanted):
     for k in range(len(values)):
         if values[k] == wanted:
@@ -53,7 +53,7 @@ def _where(values, wanted):
     return -1
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def descend_pairs(K, d, low, high, lower, upper, beta, pull, tol, max_steps):
     """Steps on pairs, the first most violating and the second of the greatest gain.
 
@@ -112,7 +112,7 @@ def descend_pairs(K, d, low, high, lower, upper, beta, pull, tol, max_steps):
     return violation, middle, least
 
 
-@njit(**_options)
+@cached_njit(**_options)
 def descend_singles(K, d, low, high, lower, upper, beta, pull, tol, max_steps):
     """Steps on single coordinates, the most violating first. Returns as `descend_pairs`."""
     n, violation = len(beta), 0.0

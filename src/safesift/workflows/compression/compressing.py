@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.printing import Brief
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.workflows.compression.calibration import (
