@@ -63,7 +63,7 @@ def setting(recipe: Recipe, kernel: str) -> Setting:
     K = pairwise_kernels(exact, metric=kernel, **KERNELS[kernel])
     K = np.asarray(K.todense() if hasattr(K, "todense") else K)
     K = 0.5 * (K + K.T)
-    rows = as_design(ss.kernel_rows(K, tol=1e-14), linear.fit_intercept)
+    rows = as_design(ss.kernel_rows(K, negligible=1e-14), linear.fit_intercept)
     twin = replace(linear, risk=linear.risk.on(rows))
     best = optimum(twin)
     rows = dense_rows(twin)
