@@ -21,6 +21,7 @@ from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_penalty, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.scales import ColumnScales, column_scales
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
@@ -65,15 +66,20 @@ class Samples:
 
 
 class Missed(NamedTuple):
-    """How far from the tolerance a solver stopped, and after how many steps."""
+    """How far from the tolerance a solver stopped, after how many steps, on what columns."""
 
     relative_gap: float
     n_iter: int
+    scales: ColumnScales | None
 
 
 def missed(fits: Sequence[Fit]) -> list[Missed]:
     """Those fits that did not reach the tolerance."""
-    return [Missed(fit.relative_gap, fit.n_iter) for fit in fits if not fit.converged]
+    return [
+        Missed(fit.relative_gap, fit.n_iter, column_scales(fit.problem))
+        for fit in fits
+        if not fit.converged
+    ]
 
 
 class LinearModel(Followable, BaseEstimator):
@@ -265,20 +271,23 @@ class LinearModel(Followable, BaseEstimator):
         """Say that some problems were not solved to the tolerance, and what to do about it."""
         if not missed:
             return
-        worst = max(missed)
-        remedy = (
-            "increase max_iter"
-            if worst.n_iter >= settings.max_iter
-            else "rounding allows no more, so scale the features or the targets"
-        )
+        worst = max(missed, key=lambda one: one.relative_gap)
         share = "" if n_problems == 1 else f" for {len(missed)} of {n_problems} problems"
         warnings.warn(
             f"{type(self).__name__} did not converge{share}: the relative duality gap is "
             f"{worst.relative_gap:.2g} after {worst.n_iter} steps, above tol={settings.tol:g}; "
-            f"{remedy}, or accept a larger tol.",
+            f"{self._remedy(settings, worst)}, or accept a larger tol.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+    def _remedy(self, settings: Settings, worst: Missed) -> str:
+        if worst.scales is not None and worst.scales.far_apart:
+            names = getattr(self, "feature_names_in_", None)
+            return f"{worst.scales.described(names)}, so scale the columns"
+        if worst.n_iter >= settings.max_iter:
+            return "increase max_iter"
+        return "rounding allows no more, so scale the features or the targets"
 
     # --- using ------------------------------------------------------------------------------
 

@@ -154,7 +154,7 @@ def safe_kernel_path(
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)
     columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS, verbose)
     path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
-    warn_of_misses(path, settings, "safe_kernel_path")
+    warn_of_misses(path, settings, "safe_kernel_path", problem, X)
     return path
 
 

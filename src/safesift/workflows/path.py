@@ -18,6 +18,8 @@ from safesift.grids import alpha_grid, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
+from safesift.problem.problem import Problem
+from safesift.problem.scales import column_names, column_scales
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
@@ -73,19 +75,23 @@ def stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArra
     return {name: np.array([point[name] for point in points]) for name in wanted}
 
 
-def warn_of_misses(path: CertifiedPath, settings: Settings, function: str) -> None:
+def warn_of_misses(
+    path: CertifiedPath, settings: Settings, function: str, problem: Problem, X: Any
+) -> None:
     """Say at how many alphas the tolerance was not reached, and what to do about it."""
     missed = path.relative_gaps > settings.tol
     if not missed.any():
         return
     from sklearn.exceptions import ConvergenceWarning
 
-    worst = int(np.argmax(path.relative_gaps))
+    worst, scales = int(np.argmax(path.relative_gaps)), column_scales(problem)
+    remedy = "increase max_iter, scale the features"
+    if scales is not None and scales.far_apart:
+        remedy = f"{scales.described(column_names(X))}, so scale the columns"
     warnings.warn(
         f"{function} did not converge for {int(missed.sum())} of {len(missed)} alphas: the "
         f"relative duality gap is {path.relative_gaps[worst]:.2g} after {path.n_iter[worst]} "
-        f"steps, above tol={settings.tol:g}; increase max_iter, scale the features, or accept a "
-        "larger tol.",
+        f"steps, above tol={settings.tol:g}; {remedy}, or accept a larger tol.",
         ConvergenceWarning,
         stacklevel=3,
     )
@@ -232,5 +238,5 @@ def safe_path(
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)
     columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef}, verbose)
     path = PathResult(alphas=levels, classes=inputs.classes, **columns)
-    warn_of_misses(path, settings, "safe_path")
+    warn_of_misses(path, settings, "safe_path", problem, X)
     return path
