@@ -70,7 +70,7 @@ def test_a_warning_names_the_column(how, loss, named):
     X = pd.DataFrame(X, columns=["a", "b", "income", "c"]) if named else X
     fits = {
         "fit": lambda: ss.SafeClassifier(loss, alpha=1e-2).fit(X, y),
-        "cv": lambda: ss.SafeClassifierCV([1e-2, 1e-3], cv=2, loss=loss).fit(X, y),
+        "cv": lambda: ss.SafeClassifierCV([1e-2], cv=2, loss=loss).fit(X, y),
         "path": lambda: ss.safe_path(X, y, alphas=[1e-2, 1e-3], loss=loss),
         "tracker": lambda: ss.SafeTracker(ss.SafeClassifier(loss, alpha=1e-2)).fit(X, y),
     }

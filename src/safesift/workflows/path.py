@@ -6,7 +6,7 @@ What paths of linear models and of kernel machines have in common.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.factory import check_finite
-from safesift.grids import alpha_grid, check_levels
+from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
+from safesift.parameters import check_count
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
@@ -73,6 +74,17 @@ def stacked(fits: Iterable[Fit], facts: Facts, verbose: int) -> dict[str, NDArra
         if verbose:
             print_history([fit])
     return {name: np.array([point[name] for point in points]) for name in wanted}
+
+
+def until_it_ends(fits: Iterable[list[Fit]], walk: Walk) -> Iterator[Fit]:
+    """The fits of a path, one for each level, as far as they are worth it."""
+    for (fit,) in fits:
+        if not walk.enters(fit.converged):
+            return
+        walk.note([fit.at.value])
+        yield fit
+        if walk.ended:
+            return
 
 
 def warn_of_misses(
@@ -143,6 +155,7 @@ def safe_path(
     *,
     alphas: Any = None,
     n_alphas: int = 20,
+    eps: float | None = None,
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     l1_ratio: float | None = None,
@@ -170,10 +183,16 @@ def safe_path(
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss.
     alphas : array, optional
-        For a constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
-        spaced in their logarithms, from where the model is nearly or exactly constant
-        (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
+        For a constraint ("l1_ball", "l2_ball") its radii. By default evenly spaced in their
+        logarithms, from where the model is nearly or exactly constant (`safesift.grids.alpha_max`)
+        down to where every column that explains something has its say and the objective falls by
+        less than a thousandth of that of the best constant model in a decade; or to where the
+        tolerance is not reached any more; at most 20 decades. A multiple of X has the same models.
     n_alphas : int, default=20
+        How many alphas there are to four decades; with `eps`, in all.
+    eps : float, optional
+        The smallest alpha over the largest one, where that is not for the data to say; for a
+        constraint the smallest radius over the largest one.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -231,12 +250,15 @@ def safe_path(
     )  # fmt: skip
     problem = inputs.problem
     given = None if alphas is None else check_levels(alphas, problem)
+    check_eps(eps, given is not None)
     settings.screening.validate(problem)
-    choose(problem, n_alphas if given is None else len(given), solver)
+    choose(problem, check_count("n_alphas", n_alphas) if given is None else len(given), solver)
     check_finite(problem.design)
-    levels = alpha_grid(problem, n_alphas) if given is None else given
-    fits = solve_path([[problem.at_level(level)] for level in levels], settings)
-    columns = stacked((fit for (fit,) in fits), {"coefs": lambda fit: fit.coef}, verbose)
-    path = PathResult(alphas=levels, classes=inputs.classes, **columns)
+    grid = Grid.of([problem], n_alphas, eps) if given is None else Grid.given(given)
+    walk = Walk(grid, [problem])
+    fits = solve_path([[problem.at_level(level)] for level in grid.levels], settings)
+    facts: Facts = {"coefs": lambda fit: fit.coef}
+    columns = stacked(until_it_ends(fits, walk), facts, verbose)
+    path = PathResult(alphas=grid.levels[: walk.n_seen], classes=inputs.classes, **columns)
     warn_of_misses(path, settings, "safe_path", problem, X)
     return path
