@@ -79,12 +79,14 @@ def _mined(tol: float) -> dict[str, Any]:
 
 
 def _validated(tol: float) -> dict[str, Any]:
-    model = ss.SafeClassifierCV(6, cv=3, penalty="l1", tol=tol, random_state=0)
+    model = ss.SafeClassifierCV(6, eps=1e-4, cv=3, penalty="l1", tol=tol, random_state=0)
     return _of(model.fit(_X, _THREE)) | {"alpha": model.alpha_}
 
 
 def _path(tol: float) -> dict[str, Any]:
-    path = ss.safe_path(_X, _NUMBERS, loss="huber", n_alphas=4, tol=tol, fit_intercept=False)
+    path = ss.safe_path(
+        _X, _NUMBERS, n_alphas=4, eps=1e-4, loss="huber", fit_intercept=False, tol=tol
+    )
     return {
         "coef": path.coefs, "gap": path.dual_gaps.max(), "n_kept": path.n_kept.sum(),
         "n_undecided": path.n_undecided.sum(),

@@ -13,7 +13,7 @@ import safesift as ss
 # the order in which parameters stand, wherever some of them stand together
 ORDER = (
     "estimator", "X_pool", "model", "X", "y", "y_pool", "K", "result", "solve",
-    "C", "n_samples", "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
+    "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
     "eps", "cv", "scoring",
     "loss", "pred", "epsilon", "omega", "mu", "penalty", "kernel", "gamma", "degree", "coef0",
     "alpha", "alpha_range", "l1_ratio", "fraction", "precision",
@@ -43,7 +43,10 @@ BY_TASK = {
 
 
 # what takes a loss and no data has parameters of its own
-ABOUT_LOSSES = {"make_safe", "infimum_convolution", "pointwise_bound", "plot_losses"}
+ABOUT_LOSSES = {
+    "make_safe", "infimum_convolution", "pointwise_bound", "plot_losses", "alpha_from_C",
+    "C_from_alpha",
+}  # fmt: skip
 
 
 def _callables() -> Iterator[tuple[str, Callable[..., Any]]]:
