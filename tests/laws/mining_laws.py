@@ -155,7 +155,7 @@ def law_what_is_not_kept_cannot_matter(recipe: Recipe) -> None:
 
 def law_of_rows_that_change_sides(recipe: Recipe) -> None:
     """The same where rows that nobody holds become rows of the other class after a pass."""
-    given = setting(replace(recipe, sparse=False))
+    given = setting(replace(recipe, sparse=False, max_passes=max(recipe.max_passes, 2)))
     sides = 2 * given.labels - 1
     flat = sides * given.model.decision_function(given.pool) > 1.5
     rows, labels = given.pool.copy(), given.labels.copy()

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from scipy import sparse
 
-from safesift.design import pool
+from safesift.design import as_design, pool
 from safesift.workflows import mining, pooled
 from tests.laws import mining_laws as laws
 from tests.laws.mining_laws import FAMILIES, LOSSES, Recipe, setting
@@ -113,6 +114,38 @@ def test_one_label_for_all_is_the_same_as_one_for_each(recipe):
     one, other = drawn.mined(), drawn.mined(label=None, y_pool=drawn.labels)
     np.testing.assert_array_equal(one.indices, other.indices)
     np.testing.assert_array_equal(one.model.coef_, other.model.coef_)
+
+
+class _Ones:
+    """All rows are of one class."""
+
+    described = "label"
+
+    def signs(self, start, n_rows, given):
+        return np.ones(n_rows)
+
+
+@given(
+    lengths=st.lists(st.integers(0, 12), min_size=1, max_size=40),
+    cuts=st.lists(st.integers(0, 40), max_size=8),
+    most=st.integers(1, 1000),
+    is_sparse=st.booleans(),
+)
+def test_blocks_are_cut_by_what_they_take(lengths, cuts, most, is_sparse):
+    """A block ends before the first row that does not fit, however the rows came."""
+    rows = np.arange(12) < np.array(lengths)[:, None]
+    store = sparse.csr_array if is_sparse else np.asarray
+    pieces = [store(part.astype(np.float64)) for part in np.split(rows, sorted(cuts))]
+    budget = pool.Budget(round(most / pool._BLOCK_SHARE))
+    drawn = pool.Pool(lambda: pieces, as_design(rows.astype(np.float64)), _Ones(), budget)
+    found = [block.start for block in drawn.blocks()]
+    sizes = [128 + (12 * length if is_sparse else 96) for length in lengths]
+    expected, taken = [], budget.block + 1
+    for row, size in enumerate(sizes):
+        if taken + size > budget.block:
+            expected, taken = [*expected, row], 0
+        taken += size
+    assert found == expected
 
 
 # --- the laws can fail --------------------------------------------------------------------------

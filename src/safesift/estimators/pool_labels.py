@@ -36,7 +36,9 @@ class PoolLabels:
     def of(cls, classes: NDArray, label: Any, y_pool: Any) -> PoolLabels:
         """From the arguments of a user; y_pool is None where the rows come with their labels."""
         if label is not None and label not in list(classes):
-            raise ValueError(f"label={label!r} is none of the model's classes, {_listed(classes)}.")
+            raise ValueError(
+                f"label={shown(label)} is none of the model's classes, {_listed(classes)}."
+            )
         if y_pool is None:
             return cls(classes, label)
         return cls(classes, None, signs_of("y_pool", vector("y_pool", y_pool), classes))
@@ -45,7 +47,7 @@ class PoolLabels:
     def described(self) -> str:
         """Where the labels come from, for error messages."""
         if self.label is not None:
-            return f"label={self.label!r}"
+            return f"label={shown(self.label)}"
         return "y_pool" if self.y_pool is not None else "the targets of X_pool"
 
     def check_source(self, has_targets: bool) -> None:
