@@ -74,8 +74,8 @@ def _tracked(tol: float) -> dict[str, Any]:
 def _mined(tol: float) -> dict[str, Any]:
     model = ss.SafeClassifier(alpha=1e-2, tol=tol, random_state=0).fit(_X[:80], _LABELS[:80])
     pool = _X[_LABELS == "no"]
-    mined = ss.mine_hard(pool, model, _X[:80], _LABELS[:80], label="no", block_size=40)
-    return _of(mined.model_) | {"n_kept": mined.n_kept, "n_undecided": 0}
+    mined = ss.mine_hard(pool, model, _X[:80], _LABELS[:80], label="no", memory="225 kB")
+    return _of(mined.model) | {"n_kept": mined.n_kept, "n_undecided": 0}
 
 
 def _validated(tol: float) -> dict[str, Any]:

@@ -19,14 +19,14 @@ ORDER = (
     "alpha", "alpha_range", "l1_ratio", "fraction", "precision",
     "fit_intercept", "sample_weight", "label", "pool_weight", "coef", "intercept",
     "method", "reweight", "stratify",
-    "effort", "tol", "max_iter", "block_size", "max_passes", "max_rounds", "class_weight",
+    "effort", "tol", "max_iter", "max_passes", "max_rounds", "class_weight",
     "screening", "solver", "fold", "negligible", "residue", "memory", "warm_start",
     "n_jobs", "random_state", "verbose",
 )  # fmt: skip
 
 # names that were given up, and what took their place
 GIVEN_UP = {
-    "region": "screening", "keep": "kept", "cache_size": "memory",
+    "region": "screening", "keep": "kept", "cache_size": "memory", "block_size": "memory",
 }  # fmt: skip
 
 # parameters whose default depends on what they are for
