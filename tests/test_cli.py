@@ -53,8 +53,9 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
         (["--penalty", "elastic_net", "--l1-ratio", "0.2"],
          {"penalty": ss.penalties.ElasticNet(0.2)}),
         (["--penalty", "l2_ball", "--radius", "2"], {"penalty": ss.penalties.L2Ball(2.0)}),
-        (["--intercept", "--region", "ellipsoid"], {"fit_intercept": True, "region": "ellipsoid"}),
-        (["--region", "gap_ball"], {"region": "gap_ball"}),
+        (["--intercept", "--screening", "ellipsoid"], {"fit_intercept": True, "screening": "ellipsoid"}),
+        (["--no-intercept", "--screening", "gap_ball"],
+         {"fit_intercept": False, "screening": "gap_ball"}),
     ],
 )  # fmt: skip
 def test_options_reach_the_library(data, arguments, options):
@@ -117,8 +118,8 @@ def test_labels_that_are_numbers_read_as_they_were_written(data):
     ("arguments", "words"),
     [
         (["--loss", "logistic"], "this loss is flat nowhere"),
-        (["--alpha", "100"], "a larger alpha, or --region ellipsoid, may prove more"),
-        (["--penalty", "l2_ball", "--radius", "9", "--region", "norm_ball"], "a smaller radius"),
+        (["--alpha", "100"], "a larger alpha, or --screening ellipsoid, may prove more"),
+        (["--penalty", "l2_ball", "--radius", "9", "--screening", "norm_ball"], "a smaller radius"),
         (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
     ],
 )
@@ -130,8 +131,8 @@ def test_says_what_to_do(data, arguments, words):
 
 def test_every_row_may_go(tmp_path):
     np.savez(tmp_path / "d.npz", X=np.eye(3), y=np.zeros(3))
-    result = run("screen", tmp_path / "d.npz", "--loss", "epsilon_insensitive", "-o",
-                 tmp_path / "k.npz")  # fmt: skip
+    result = run("screen", tmp_path / "d.npz", "--loss", "epsilon_insensitive", "--no-intercept",
+                 "-o", tmp_path / "k.npz")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert "No row is left: the penalty alone decides" in " ".join(result.stdout.split())
     with np.load(tmp_path / "k.npz") as kept:
@@ -197,10 +198,10 @@ def test_no_progress_for_short_work(data):
         (["--l1-ratio", "2", "--penalty", "elastic_net"], "l1_ratio must be in [0, 1)"),
         (["--loss", "squard_hinge"], "did you mean 'squared_hinge'?"),
         (["--penalty", "l3"], "penalty='l3' is not known"),
-        (["--region", "bal"], "screening='bal' is not known"),
+        (["--screening", "bal"], "screening='bal' is not known"),
         (["--alpha", "-1"], "alpha must be positive and finite, got -1.0."),
         (["--loss", "squared"], "The column 'label' holds text"),
-        (["--penalty", "l1", "--region", "gap_ball"], "needs strong convexity"),
+        (["--penalty", "l1", "--screening", "gap_ball"], "needs strong convexity"),
         (["--weights", "wieght"], "did you mean 'weight'?"),
         (["--features", "x0"], "Give --features or --ignore, not both."),
     ],

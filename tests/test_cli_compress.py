@@ -41,8 +41,8 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
         (["--loss", "safe_logistic", "--mu", "0.5", "--intercept"],
          {"loss": ss.losses.SafeLogistic(0.5), "fit_intercept": True}),
         (["--penalty", "l1", "--method", "leverage"], {"penalty": "l1", "method": "leverage"}),
-        (["--method", "screening", "--region", "gap_ball"],
-         {"method": "screening", "region": "gap_ball"}),
+        (["--method", "screening", "--no-intercept", "--screening", "gap_ball"],
+         {"method": "screening", "fit_intercept": False, "screening": "gap_ball"}),
     ],
 )  # fmt: skip
 def test_options_reach_the_library(data, arguments, options):
