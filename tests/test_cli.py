@@ -164,14 +164,15 @@ def test_compressed_output_of_a_plain_file(data):
 
 def test_progress_is_shown_for_long_work(data, monkeypatch):
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
-    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
+    result = screen(data, "data.csv", "--json")
     for words in ("reading data.csv", "screening", "writing kept.csv"):
         assert words in result.stderr, words
     json.loads(result.stdout)
 
 
 def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
     with stages("screening"):
         progress.report("solver", 3, 10)
@@ -179,9 +180,39 @@ def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
     assert "screening: solver" in capsys.readouterr().err
 
 
-def test_no_progress_for_short_work(data):
-    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+def test_no_progress_for_short_work(data, monkeypatch):
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
+    result = screen(data, "data.csv", "--json")
     assert "reading" not in result.stderr
+
+
+def test_progress_is_for_terminals_only(data, monkeypatch):
+    """Logs of continuous integration force colours, and are files nevertheless."""
+    monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
+    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pseudo-terminals")
+def test_a_terminal_shows_progress(data):
+    import pty
+
+    script = (
+        "from safesift.cli import console; console.PATIENCE_SECONDS = 0.0\n"
+        "from safesift.__main__ import main; main()\n"
+    )
+    ours, theirs = pty.openpty()
+    arguments = ["screen", "data.svm", "-o", "kept.svm"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=data, stdout=subprocess.PIPE, stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "reading data.svm" in shown
+    assert b"rows kept" in done.stdout
 
 
 # --- what it refuses ----------------------------------------------------------------------------
@@ -195,13 +226,8 @@ def test_no_progress_for_short_work(data):
         (["--delta", "1"], "--delta is no parameter of --loss squared_hinge, only of huber."),
         (["--l1-ratio", "1"], "--l1-ratio is no parameter of --penalty l2, only of elastic_net."),
         (["--radius", "1"], "--radius is no parameter of --penalty l2, only of l2_ball and l1"),
-        (["--l1-ratio", "2", "--penalty", "elastic_net"], "l1_ratio must be in [0, 1)"),
         (["--loss", "squard_hinge"], "did you mean 'squared_hinge'?"),
-        (["--penalty", "l3"], "penalty='l3' is not known"),
-        (["--screening", "bal"], "screening='bal' is not known"),
-        (["--alpha", "-1"], "alpha must be positive and finite, got -1.0."),
         (["--loss", "squared"], "The column 'label' holds text"),
-        (["--penalty", "l1", "--screening", "gap_ball"], "needs strong convexity"),
         (["--weights", "wieght"], "did you mean 'weight'?"),
         (["--features", "x0"], "Give --features or --ignore, not both."),
     ],
@@ -217,7 +243,7 @@ def test_refuses_in_one_sentence(data, arguments, words):
         (["--target", "label"], "The column 'note' holds text"),
         (["--target", "lable", "--ignore", "note"], "did you mean 'label'?"),
         (["--ignore", "note"], "--target is missing"),
-        (["--target", "weight", "--ignore", "note,label"], "y has 3 classes"),
+        (["--target", "x0", "--ignore", "note,label"], "different numbers in 120 rows"),
     ],
 )
 def test_refuses_columns(data, arguments, words):
@@ -271,13 +297,17 @@ def test_refuses_a_folder_without_permission(data):
 def test_refuses_infinite_entries_of_an_archive(tmp_path):
     np.savez(tmp_path / "d.npz", X=[[1.0], [np.inf]], y=[0, 1])
     result = run("screen", tmp_path / "d.npz", "-o", tmp_path / "k.npz")
-    assert_refused(result, "X contains NaN or infinity", tmp_path, ["d.npz"])
+    assert_refused(result, "missing or infinite (first in row 2)", tmp_path, ["d.npz"])
 
 
-def test_needs_an_output(data):
-    result = run("screen", data / "data.csv")
-    assert result.exit_code == 2
-    assert "Missing option '--output'" in result.stderr
+@pytest.mark.parametrize("name", ["screen", "compress"])
+def test_without_output_nothing_is_written(data, name):
+    left = os.listdir(data)
+    amount = ["--keep", "9"] if name == "compress" else []
+    result = run(name, data / "data.csv", *amount, "--target", "label", "--ignore", "note")
+    assert result.exit_code == 0, result.stderr
+    assert "Nothing was written: add --output FILE" in result.stdout
+    assert sorted(os.listdir(data)) == sorted(left)
 
 
 # --- interrupted --------------------------------------------------------------------------------

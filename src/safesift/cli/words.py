@@ -1,0 +1,90 @@
+"""What the library says, in the words of the command: options in place of arguments.
+
+Rows are counted from 1 on the command line, as in an editor, and from 0 in Python.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_Match = re.Match[str]
+
+
+def _option(match: _Match) -> str:
+    return f"--{match[1].replace('_', '-')}"
+
+
+def _later_row(match: _Match) -> str:
+    return f"first in row {int(match[1]) + 1}"
+
+
+def _later_rows(match: _Match) -> str:
+    return re.sub(r"\d+", lambda row: str(int(row[0]) + 1), match[0])
+
+
+def _penalty(match: _Match) -> str:
+    from safesift.penalties import PENALTIES
+
+    names = {kind.__name__: name for name, kind in PENALTIES.items()}
+    return f"--penalty {names.get(match[1], match[1])}"
+
+
+# what is written in Python, and what stands for it on the command line; in this order
+WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
+    (r"\b(?:remove or impute them first)",
+     "fill missing values in with --impute mean, or remove those rows"),
+    (r"rescale the features first", "use --scale standard"),
+    (r"^X contains NaN or infinity", "A feature is missing or infinite"),
+    (r"^X is too large to square", "The features are too large to square"),
+    (r"^y\b", "The target"),
+    (r"(?<=\()first (?:at|in row) (\d+)", _later_row),
+    (r"(?<=rows )\(\d+(?:, \d+)*(?=[,)])", _later_rows),
+    (r"(?<=row )\(\d+(?=\))", _later_rows),
+    (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
+    (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),
+    (r"give an l2 part to the penalty and no intercept",
+     "use --penalty elastic_net and --no-intercept"),
+    (r"the penalty (\w+)\([^)]*\)", _penalty),
+    (r"\b(loss|penalty|screening|method)='([^']*)'(?: or '([^']*)')",
+     lambda match: f"--{match[1]} {match[2]} or {match[3]}"),
+    (r"\b(loss|penalty|screening|method)='([^']*)'", r"--\1 \2"),
+    (r"\bfit_intercept=True\b", "--intercept"),
+    (r"\bfit_intercept=False\b", "--no-intercept"),
+    (r"\bsample_weight\b", "--weights"),
+    (r"\bn_keep=", "--keep "),
+    (r"; a float is a share of them", ""),
+    (r"^Seed(?= must)", "--random-state"),
+    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio)\b(?= must)", _option),
+)  # fmt: skip
+_PATTERNS = [(re.compile(pattern), words) for pattern, words in WORDS]
+
+
+def in_options(sentence: str) -> str:
+    """A sentence of the library, in the words of the command."""
+    for pattern, words in _PATTERNS:
+        sentence = pattern.sub(words, sentence)
+    return sentence
+
+
+@contextmanager
+def own_words() -> Iterator[None]:
+    """What the library refuses inside the block is said in the words of the command."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise ValueError(in_options(str(error))) from error
+
+
+@contextmanager
+def heard() -> Iterator[list[str]]:
+    """What the library warns of inside the block, in the words of the command."""
+    said: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        # the others are for whoever writes programs, not for whoever runs them
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("default", UserWarning)
+        yield said
+    said.extend(dict.fromkeys(in_options(str(warning.message)) for warning in caught))
