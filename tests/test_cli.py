@@ -17,6 +17,7 @@ import safesift as ss
 from safesift import progress
 from safesift.cli.commands import screen as screen_command
 from safesift.cli.console import stages
+from safesift.faces import report
 from tests.cli_files import N, assert_refused, command, has_columns, kept_rows, run, samples
 
 screen = command("screen")
@@ -31,7 +32,7 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
     result = screen(data, name, "--alpha", "0.01", "--json")
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.01)
+    expected = ss.screen(X, y, alpha=0.01, random_state=0)
     assert 0 < expected.kept.sum() < 0.7 * N
     assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
     assert (data / name).read_bytes() == before
@@ -53,16 +54,19 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
         (["--penalty", "elastic_net", "--l1-ratio", "0.2"],
          {"penalty": ss.penalties.ElasticNet(0.2)}),
         (["--penalty", "l2_ball", "--radius", "2"], {"penalty": ss.penalties.L2Ball(2.0)}),
-        (["--intercept", "--screening", "ellipsoid"], {"fit_intercept": True, "screening": "ellipsoid"}),
+        (["--intercept", "--screening", "ellipsoid"],
+         {"fit_intercept": True, "screening": "ellipsoid"}),
         (["--no-intercept", "--screening", "gap_ball"],
          {"fit_intercept": False, "screening": "gap_ball"}),
+        (["--effort", "quick"], {"effort": "quick"}),
+        (["--tol", "1e-3", "--max-iter", "3"], {"tol": 1e-3, "max_iter": 3}),
     ],
 )  # fmt: skip
 def test_options_reach_the_library(data, arguments, options):
     result = screen(data, "data.csv", "--alpha", "0.02", *arguments, "--json")
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.02, **options)
+    expected = ss.screen(X, y, alpha=0.02, random_state=0, **options)
     assert kept_rows(data, "data.csv") == np.flatnonzero(expected.kept).tolist()
     assert json.loads(result.stdout)["region"] == expected.region.describe()
 
@@ -89,19 +93,19 @@ def test_weights(data, name, column):
     assert result.exit_code == 0, result.stderr
     assert "weightless" in result.stdout
     X, y, weight = samples()
-    expected = ss.screen(X, y, sample_weight=weight, alpha=0.01)
+    expected = ss.screen(X, y, sample_weight=weight, alpha=0.01, random_state=0)
     assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
 
 
 def test_says_what_was_kept_and_why(data):
     result = screen(data, "data.csv", "--alpha", "0.01")
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.01)
+    expected = ss.screen(X, y, alpha=0.01, random_state=0)
     text = " ".join(result.stdout.split())
     assert f"{expected.kept.sum()} of {N} rows kept" in text
     assert "flat piece" in text
     assert "certified: the dropped rows cannot change the model" in text
-    assert "gap ball" in text
+    assert f"region {report.describe_regions(expected)}" in text
     assert "no is -1, yes is +1" in text
     assert f"alpha_kept = {expected.alpha_kept!r}" in text
     assert result.stderr == ""
@@ -117,9 +121,21 @@ def test_labels_that_are_numbers_read_as_they_were_written(data):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--loss", "logistic"], "this loss is flat nowhere"),
-        (["--alpha", "100"], "a larger alpha, or --screening ellipsoid, may prove more"),
-        (["--penalty", "l2_ball", "--radius", "9", "--screening", "norm_ball"], "a smaller radius"),
+        (["--loss", "logistic"], "--loss logistic is flat nowhere"),
+        (["--alpha", "100"], "at --alpha 100 most of them are inside the margin"),
+        (
+            [
+                "--effort",
+                "quick",
+                "--screening",
+                "norm_ball",
+                "--penalty",
+                "l2_ball",
+                "--radius",
+                "9",
+            ],
+            "too large to prove that of the optimum: use --effort full",
+        ),
         (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
     ],
 )

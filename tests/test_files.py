@@ -297,8 +297,16 @@ TABLE = "age,city,height,y\n30,Rome,1.8,yes\n40,Oslo,1.7,no\n"
         (TABLE, {"target": "y", "features": ("age",), "kind": "regression"}, "'y' holds text"),
         ("a,a,y\n1,2,0\n", {"target": "y"}, "2 columns named 'a'"),
         ("a,y\n1,0\n,1\n", {"target": "y"}, "'a' has missing values .first in row 2.: .*--impute"),
-        ("a,y\n1,0\nNA,1\n", {"target": "y"}, "'a' has missing values .first in row 2.: .*--impute"),
-        ("a,y\n1,0\nnan,1\n", {"target": "y"}, "'a' has missing values .first in row 2.: .*--impute"),
+        (
+            "a,y\n1,0\nNA,1\n",
+            {"target": "y"},
+            "'a' has missing values .first in row 2.: .*--impute",
+        ),
+        (
+            "a,y\n1,0\nnan,1\n",
+            {"target": "y"},
+            "'a' has missing values .first in row 2.: .*--impute",
+        ),
         ("a,y\n1,0\n-inf,1\n", {"target": "y"}, "'a' has infinite values .first in row 2."),
         ("a,y\n1,0\n1_000,1\n", {"target": "y"}, "'a' holds text"),
         ("a,y\n1,0\n2,\n", {"target": "y"}, "'y' has a missing .* row 2"),

@@ -173,6 +173,13 @@ _MODEL_OPTIONS = (
         show_default=True,
         help="The set that is proved to contain every optimum.",
     ),
+    click.option(
+        "--random-state",
+        type=int,
+        default=0,
+        show_default=True,
+        help="The same number, the same rows.",
+    ),
 )
 
 
@@ -197,6 +204,23 @@ def cli() -> None:
 @_with_options(_FILE_OPTIONS)
 @_with_options(_COLUMN_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
+@click.option(
+    "--effort",
+    type=click.Choice(["full", "quick"]),
+    default="full",
+    show_default=True,
+    help="Whether to solve the problem, which proves most, or to make a short run.",
+)
+@click.option(
+    "--tol",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="The relative duality gap to solve to; what is dropped is proved at any gap.",
+)
+@click.option(
+    "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
+)
 def screen(**options: Any) -> None:
     """Write the rows of DATA that can change the model, in order and unchanged.
 
@@ -236,7 +260,6 @@ def screen(**options: Any) -> None:
     help="How rows are chosen.",
 )
 @click.option("--stratify", is_flag=True, help="Keep of every class its share.")
-@click.option("--random-state", type=int, help="The same number, the same rows.")
 @_with_options(_COLUMN_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
 def compress(**options: Any) -> None:

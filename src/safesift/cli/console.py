@@ -14,11 +14,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from safesift import progress
-from safesift.cli.words import in_options
 from safesift.faces import report
 from safesift.faces.files import PIPE
 from safesift.faces.files.table import listed
-from safesift.workflows.verdicts import ScreeningResult
 
 # a summary in JSON types, as --json prints it
 Facts = Mapping[str, Any]
@@ -67,14 +65,13 @@ def stages(work: str) -> Iterator[Stage]:
         yield stage
 
 
-def show_screened(facts: Facts, result: ScreeningResult, notes: Iterable[str]) -> None:
+def show_screened(facts: Facts, notes: Iterable[str]) -> None:
     """Print what was kept and why, how far it is proved, and how to train on it."""
-    reason = in_options(facts["reason"])
     _show(
         facts,
         f", {facts['samples'] - facts['kept']} dropped",
-        [_reasons(result), _grid(_screened_rows(facts, result))],
-        [*filter(None, [reason]), _advice(facts), *notes],
+        [_reasons(facts), _grid(_screened_rows(facts))],
+        [*filter(None, [facts["reason"]]), _advice(facts), *notes],
     )
 
 
@@ -117,14 +114,24 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _reasons(result: ScreeningResult) -> Table:
+# which rows there are, and why they are written or not
+_REASONS = {
+    "dropped": report.REASONS["dropped"],
+    "weightless": report.REASONS["weightless"],
+    "kept": "not proved to be without influence, or proved to have one",
+}
+
+
+def _reasons(facts: Facts) -> Table:
     table = Table()
     table.add_column("rows")
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
     table.add_column("why")
-    for name, number, share, why in report.rows(result):
-        table.add_row(name, str(number), f"{share:.1f} %", why)
+    for name, why in _REASONS.items():
+        number = facts[name]
+        if number or name != "weightless":
+            table.add_row(name, str(number), f"{100.0 * number / facts['samples']:.1f} %", why)
     return table
 
 
@@ -146,14 +153,14 @@ def _model_row(facts: Facts) -> tuple[str, str]:
     return "model", escape(", ".join([facts["loss"], facts["penalty"], *given, intercept]))
 
 
-def _screened_rows(facts: Facts, result: ScreeningResult) -> Iterator[tuple[str, str]]:
+def _screened_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     yield from _file_rows(facts)
     yield _model_row(facts)
     if facts["certified"] and facts["kept"] < facts["samples"]:
         yield "proof", "[green]certified[/green]: the dropped rows cannot change the model"
     elif not facts["certified"]:
         yield "proof", "[red]not certified[/red]: a guess entered, check the model on all rows"
-    yield "gap", report.describe_gap(result)
+    yield "gap", _describe_gap(facts)
     yield "region", escape(facts["region"])
 
 
@@ -169,6 +176,11 @@ def _compressed_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts["weights_output"] is not None:
         low, high = facts["weight_range"]
         yield "weights", escape(f"{facts['weights_output']} ({low:.3g} to {high:.3g})")
+
+
+def _describe_gap(facts: Facts) -> str:
+    relative = facts["relative_gap"]
+    return "unbounded" if relative is None else f"{relative:.2g}, relative to a constant model"
 
 
 def _place(name: str, which: str) -> str:

@@ -39,12 +39,14 @@ def amount(text: str) -> int | float:
 
 def training_of(options: Options) -> dict[str, Any]:
     """The training that rows are chosen for: the arguments that `screen` and `compress` share."""
+    resolve("screening", options["screening"], REGIONS, Region)  # refused before the file is read
     return {
         "loss": _build("loss", options, LOSSES),
         "penalty": _build("penalty", options, PENALTIES),
         "alpha": check_positive("alpha", options["alpha"]),
         "fit_intercept": options["intercept"],
-        "screening": resolve("screening", options["screening"], REGIONS, Region),
+        "screening": options["screening"],
+        "random_state": options["random_state"],
     }
 
 

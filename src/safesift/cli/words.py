@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 _Match = re.Match[str]
@@ -25,39 +25,55 @@ def _later_rows(match: _Match) -> str:
     return re.sub(r"\d+", lambda row: str(int(row[0]) + 1), match[0])
 
 
-def _penalty(match: _Match) -> str:
+def _name(option: str, kind: str) -> str:
+    """The name under which the command knows a class."""
+    from safesift.losses import LOSSES
     from safesift.penalties import PENALTIES
 
-    names = {kind.__name__: name for name, kind in PENALTIES.items()}
-    return f"--penalty {names.get(match[1], match[1])}"
+    table: Mapping[str, type] = LOSSES if option == "loss" else PENALTIES
+    names = {known.__name__: name for name, known in table.items()}
+    return f"--{option} {names.get(kind, kind)}"
 
 
 # what is written in Python, and what stands for it on the command line; in this order
 WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
-    (r"\b(?:remove or impute them first)",
-     "fill missing values in with --impute mean, or remove those rows"),
-    (r"rescale the features first", "use --scale standard"),
+    # the data
     (r"^X contains NaN or infinity", "A feature is missing or infinite"),
     (r"^X is too large to square", "The features are too large to square"),
     (r"^y\b", "The target"),
     (r"(?<=\()first (?:at|in row) (\d+)", _later_row),
     (r"(?<=rows )\(\d+(?:, \d+)*(?=[,)])", _later_rows),
     (r"(?<=row )\(\d+(?=\))", _later_rows),
+    # what to do about them
+    (r"remove or impute them first",
+     "fill missing values in with --impute mean, or remove those rows"),
+    (r"rescale the features first", "use --scale standard"),
+    (r"scale the columns \(StandardScaler, or --scale standard\)", "use --scale standard"),
     (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
+    # the model
     (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),
+    (r"use 'squared_hinge', 'hinge', 'safe_logistic' or an insensitive loss, or make the loss safe "
+     r"by safesift\.make_safe",
+     "use --loss squared_hinge, hinge, safe_logistic or an insensitive one"),
+    (r"^(\w+)\([^)]*\)(?= is flat nowhere)", lambda match: _name("loss", match[1])),
+    (r"the penalty (\w+)\([^)]*\)", lambda match: _name("penalty", match[1])),
     (r"give an l2 part to the penalty and no intercept",
-     "use --penalty elastic_net and --no-intercept"),
-    (r"the penalty (\w+)\([^)]*\)", _penalty),
-    (r"\b(loss|penalty|screening|method)='([^']*)'(?: or '([^']*)')",
-     lambda match: f"--{match[1]} {match[2]} or {match[3]}"),
+     "use --no-intercept and a --penalty with an l2 part"),
+    (r"set fit_intercept=False, or pass a better coef", "use --no-intercept"),
+    (r"pass a better coef, or none, and the problem is solved to tol", "use --effort full"),
+    (r"ask for a smaller tol, or allow more steps by max_iter",
+     "use a smaller --tol, or a larger --max-iter"),
+    # arguments
+    (r"\b(loss|penalty|screening|method)='([^']*)' or '([^']*)'", r"--\1 \2 or \3"),
     (r"\b(loss|penalty|screening|method)='([^']*)'", r"--\1 \2"),
     (r"\bfit_intercept=True\b", "--intercept"),
     (r"\bfit_intercept=False\b", "--no-intercept"),
     (r"\bsample_weight\b", "--weights"),
     (r"\bn_keep=", "--keep "),
     (r"; a float is a share of them", ""),
+    (r"\balpha=", "--alpha "),
     (r"^Seed(?= must)", "--random-state"),
-    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio)\b(?= must)", _option),
+    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio|tol|max_iter)\b(?= must)", _option),
 )  # fmt: skip
 _PATTERNS = [(re.compile(pattern), words) for pattern, words in WORDS]
 

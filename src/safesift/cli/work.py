@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from safesift.cli.options import (
     separator_of,
     training_of,
 )
-from safesift.cli.words import heard, own_words
+from safesift.cli.words import heard, in_options, own_words
 from safesift.faces import files, report
 from safesift.faces.files.preparation import Prepared, lonely_categories
 from safesift.faces.files.streams import check_second_output, replacing
@@ -44,16 +44,21 @@ def screen_file(options: Options) -> None:
         work = _Work.begun(options, training["loss"], stage)
         stage("screening")
         with own_words():
-            result = screen(work.X, work.y, sample_weight=work.weights, **training)
+            result = screen(
+                work.X, work.y, sample_weight=work.weights, **training,
+                effort=options["effort"], tol=options["tol"], max_iter=options["max_iter"],
+            )  # fmt: skip
         work.write(result.kept, stage)
+    result = replace(result, feature_names=work.prepared.names)
     facts = {**report.as_dict(result), **work.facts(result.kept), **_model_facts(options, training)}
     facts["alpha_kept"] = _or_none(result.alpha_kept, facts)
     facts["classes"] = _labels(result.classes)
+    facts["reason"] = in_options(result.reason)
     facts["zero_features"] = work.names_of(result.zero_coef)
     if options["as_json"]:
         work.print_json(facts)
     else:
-        console.show_screened(facts, result, [*work.notes, *warned])
+        console.show_screened(facts, [*work.notes, *warned])
 
 
 def compress_file(options: Options) -> None:
@@ -68,8 +73,7 @@ def compress_file(options: Options) -> None:
         with own_words():
             small = compress(
                 work.X, work.y, sample_weight=work.weights, n_keep=n_keep, method=options["method"],
-                reweight=weights is not None, stratify=options["stratify"],
-                random_state=options["random_state"], **training,
+                reweight=weights is not None, stratify=options["stratify"], **training,
             )  # fmt: skip
         work.write(small.kept, stage)
         if weights is not None and small.weights is not None:
