@@ -32,20 +32,22 @@ def is_svmlight(head: bytes, is_all: bool = True) -> bool:
 def find_separator(head: bytes, is_all: bool = True) -> str:
     """What is between the cells: gives every record as many cells as the header, and most of them.
 
-    Where nothing does, a comma: then there is one column, or the file is broken, and whoever reads
-    it says so.
+    Quotes have to be where cells begin and end, first, and may be anywhere if nothing fits then.
+    Where nothing does at all, a comma: then there is one column, or the file is broken, and
+    whoever reads it says so.
     """
     text = head.decode("latin-1")
-    widths = {separator: _width(text, is_all, separator) for separator in _SEPARATORS}
-    best = max(_SEPARATORS, key=lambda separator: widths[separator])
-    if widths[best] > 1:
-        return best
-    return _LAST_RESORT if _width(text, is_all, _LAST_RESORT) > 1 else _SEPARATORS[0]
+    for strict in (True, False):
+        widths = {one: _width(text, is_all, one, strict) for one in _SEPARATORS}
+        best = max(_SEPARATORS, key=lambda one: widths[one])
+        if widths[best] > 1:
+            return best
+    return _LAST_RESORT if _width(text, is_all, _LAST_RESORT, False) > 1 else _SEPARATORS[0]
 
 
-def _width(text: str, is_all: bool, separator: str) -> int:
+def _width(text: str, is_all: bool, separator: str, strict: bool) -> int:
     """How many cells all records have, 0 where they have not all the same number."""
-    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+    records = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=strict)
     try:
         widths = {len(cells) for cells in _whole(filter(None, records), is_all)}
     except csv.Error:
