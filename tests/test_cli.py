@@ -12,6 +12,8 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import scale as standardised
 
 import safesift as ss
 from safesift import progress
@@ -143,6 +145,45 @@ def test_says_what_to_do(data, arguments, words):
     result = screen(data, "data.svm", *arguments)
     assert result.exit_code == 0, result.stderr
     assert words in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_several_classes(tmp_path, scale):
+    wine = load_wine(as_frame=True)
+    X, names = wine.data.to_numpy(), wine.target_names[wine.target]
+    wine.data.assign(kind=names).to_csv(tmp_path / "wine.csv", index=False)
+    arguments = ("screen", tmp_path / "wine.csv", "--target", "kind", "--scale", scale)
+    result = run(*arguments, "--json", "--rows", "-o", tmp_path / "kept.csv")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    expected = ss.screen(X if scale == "none" else standardised(X), names, random_state=0)
+    assert 0 < expected.kept.sum() < 60
+    assert facts["kept_rows"] == np.flatnonzero(expected.kept).tolist()
+    assert facts["classes"] == ["class_0", "class_1", "class_2"]
+    assert facts["features"] == wine.feature_names
+    assert facts["certified"] is True
+    assert len((tmp_path / "kept.csv").read_text().splitlines()) == facts["kept"] + 1
+    said = " ".join(run(*arguments).stdout.split())
+    assert "kind: 3 classes, each against the rest: class_0, class_1, class_2" in said
+
+
+def test_the_first_try(tmp_path):
+    """A table as it comes, with text for labels, and hardly an option."""
+    cancer = load_breast_cancer(as_frame=True)
+    table = cancer.data.assign(diagnosis=cancer.target_names[cancer.target])
+    table.to_csv(tmp_path / "cancer.csv", index=False)
+    guess = run("screen", tmp_path / "cancer.csv")
+    assert_refused(guess, "for instance --target diagnosis; there are mean radius,", tmp_path,
+                   ["cancer.csv"])  # fmt: skip
+    result = run("screen", tmp_path / "cancer.csv", "--target", "diagnosis")
+    assert result.exit_code == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    text = " ".join(result.stdout.split())
+    for words in ("of 569 rows kept", "benign is -1, malignant is +1", "features 30",
+                  "squared_hinge, l2, alpha 0.0001, with intercept", "alpha_kept = ",
+                  "Nothing was written: add --output FILE"):  # fmt: skip
+        assert words in text, words
+    assert int(text.split()[0]) < 100
 
 
 def test_every_row_may_go(tmp_path):

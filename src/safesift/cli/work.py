@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from numpy.typing import NDArray
 
@@ -196,8 +196,8 @@ class _Work:
 
     def print_json(self, facts: Mapping[str, Any]) -> None:
         """Print facts where no rows go."""
-        stream = sys.stderr if self.options["output"] == files.PIPE else sys.stdout
-        print(json.dumps(facts, indent=2, allow_nan=False, default=str), file=stream)
+        text = json.dumps(facts, indent=2, allow_nan=False, default=str)
+        click.echo(text, err=self.options["output"] == files.PIPE)
 
 
 def _check_outputs(options: Options, source: files.Source) -> None:
