@@ -129,4 +129,6 @@ def test_warnings_are_heard_in_the_words_of_the_command(folder, monkeypatch):
     result = run("screen", folder / "data.npz")
     assert result.exit_code == 0, result.stderr
     assert "--weights is odd: set --no-intercept." in result.stdout
+    facts = json.loads(run("screen", folder / "data.npz", "--json").stdout)
+    assert facts["notes"] == ["--weights is odd: set --no-intercept."]
     assert "overflow" not in result.stdout + result.stderr

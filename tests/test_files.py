@@ -123,31 +123,31 @@ def test_csv_that_changed_meanwhile_is_not_copied(write):
     assert os.listdir(path.parent) == ["d.csv"]
 
 
-def _cells(text):
-    return list(csv.reader(io.StringIO(text, newline="")))[1:]
+def _cells(text, separator):
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))[1:]
 
 
 @given(
-    rows=st.lists(st.tuples(st.booleans(), st.text('a", \n\r;é', max_size=6)), min_size=1),
+    rows=st.lists(st.tuples(st.booleans(), st.text('a", \n\r\t;é', max_size=6)), min_size=1),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
+    separator=st.sampled_from([",", ";", "\t"]),
 )
-def test_csv_any_text_keeps_its_row(tmp_path_factory, rows, quoting, end):
+def test_csv_any_text_keeps_its_row(tmp_path_factory, rows, quoting, end, separator):
     # the writer quotes only the line ends it writes itself: such a file is ambiguous
     assume(
         quoting == csv.QUOTE_ALL or not any(set("\n\r") & set(text) - set(end) for _, text in rows)
     )
     path = tmp_path_factory.mktemp("csv") / "d.csv"
     with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, quoting=quoting, lineterminator=end)
+        writer = csv.writer(stream, delimiter=separator, quoting=quoting, lineterminator=end)
         writer.writerow(["number", "text", "y"])
         writer.writerows([i, text, i % 2] for i, (_, text) in enumerate(rows))
     keep = np.array([kept for kept, _ in rows])
     table = read(path, target="y", ignore=("text",))
-    kept = _cells(copied(table, keep, "k.csv").decode())
-    assert kept == [
-        row for row, k in zip(_cells(path.read_bytes().decode()), keep, strict=True) if k
-    ]
+    kept = _cells(copied(table, keep, "k.csv").decode(), separator)
+    all_rows = _cells(path.read_bytes().decode(), separator)
+    assert kept == [row for row, k in zip(all_rows, keep, strict=True) if k]
     np.testing.assert_array_equal(table.samples.X[keep, 0], [float(row[0]) for row in kept])
 
 
@@ -309,6 +309,10 @@ TABLE = "age,city,height,y\n30,Rome,1.8,yes\n40,Oslo,1.7,no\n"
         ),
         ("a,y\n1,0\n-inf,1\n", {"target": "y"}, "'a' has infinite values .first in row 2."),
         ("a,y\n1,0\n1_000,1\n", {"target": "y"}, "'a' holds text"),
+        ("a;y\n2;0\n-1,5;1\n", {"target": "y"}, "decimal commas .'-1,5' in row 2.: write points"),
+        (b"caf\xe9,y\n1,0\n", {"target": "y"}, "d.csv is not UTF-8: convert it"),
+        (b"a,y\n1,caf\xe9\n2,b\n", {"target": "y"}, "d.csv is not UTF-8: convert it"),
+        ("a,y\n1,0\n".encode("utf-16"), {"target": "y"}, "d.csv is not UTF-8: convert it"),
         ("a,y\n1,0\n2,\n", {"target": "y"}, "'y' has a missing .* row 2"),
         ("a,y\n1,0\n2\n", {"target": "y"}, "cannot be read as CSV: .*Expected 2 columns"),
         ("a,y\n", {"target": "y"}, "holds no rows"),

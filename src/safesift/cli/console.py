@@ -65,17 +65,17 @@ def stages(work: str) -> Iterator[Stage]:
         yield stage
 
 
-def show_screened(facts: Facts, notes: Iterable[str]) -> None:
+def show_screened(facts: Facts) -> None:
     """Print what was kept and why, how far it is proved, and how to train on it."""
     _show(
         facts,
         f", {facts['samples'] - facts['kept']} dropped",
         [_reasons(facts), _grid(_screened_rows(facts))],
-        [*filter(None, [facts["reason"]]), _advice(facts), *notes],
+        [*filter(None, [facts["reason"]]), _advice(facts)],
     )
 
 
-def show_compressed(facts: Facts, notes: Iterable[str]) -> None:
+def show_compressed(facts: Facts) -> None:
     """Print what was kept and how to train on it."""
     more = []
     if facts["weights_output"] is None:
@@ -88,7 +88,7 @@ def show_compressed(facts: Facts, notes: Iterable[str]) -> None:
         facts,
         f" ({share:.3g} %)",
         [_grid(_compressed_rows(facts))],
-        [_compressed_advice(facts), *more, *notes],
+        [_compressed_advice(facts), *more],
     )
 
 
@@ -100,7 +100,8 @@ def _show(facts: Facts, how_many: str, tables: Iterable[Table], sentences: Itera
     )
     for table in tables:
         console.print(table)
-    for sentence in (*sentences, *_about_features(facts), *_about_output(facts)):
+    more = (*facts["notes"], *_about_features(facts), *_about_output(facts))
+    for sentence in (*sentences, *more):
         console.print(f"\n{escape(sentence)}", highlight=False)
 
 
@@ -137,9 +138,9 @@ def _reasons(facts: Facts) -> Table:
 
 def _file_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     """Where rows come from and go to, and what is in them."""
-    yield "input", escape(f"{_place(facts['input'], 'input')} ({facts['format']})")
+    yield "input", escape(f"{place(facts['input'], 'input')} ({facts['format']})")
     if facts["output"] is not None:
-        yield "output", escape(_place(facts["output"], "output"))
+        yield "output", escape(place(facts["output"], "output"))
     target = facts["target"] or "the first number of a line"
     classes = "" if facts["classes"] is None else f": {report.describe_labels(facts['classes'])}"
     yield "target", escape(f"{target}{classes}")
@@ -183,7 +184,8 @@ def _describe_gap(facts: Facts) -> str:
     return "unbounded" if relative is None else f"{relative:.2g}, relative to a constant model"
 
 
-def _place(name: str, which: str) -> str:
+def place(name: str, which: str) -> str:
+    """A file by its name, and what `-` stands for."""
     return f"standard {which}" if name == PIPE else name
 
 
@@ -229,14 +231,14 @@ def _compressed_advice(facts: Facts) -> str:
 def _about_features(facts: Facts) -> Iterator[str]:
     if not facts["preprocessing"]:
         return
-    where = facts["preprocessing_output"]
-    place = f"in {where}" if where else "printed by --json"
-    if facts["output"] not in (None, PIPE) and not where:
-        place = "in the output's metadata"
+    if facts["output"] in (None, PIPE):
+        where = "printed by --json"
+    else:
+        where = f"in {facts['preprocessing_output'] or 'the metadata of the output'}"
     yield (
-        f"The transformers were fitted to all rows (what they learned is {place}), and the rows "
-        "are written as they were: train with these transformers, and do not fit them again to "
-        "the kept rows."
+        f"The transformers were fitted to all rows (what they learned is {where}), and rows are "
+        "written as they are: train with these transformers, and do not fit them again to the kept "
+        "rows."
     )
 
 

@@ -54,11 +54,12 @@ def screen_file(options: Options) -> None:
     facts["alpha_kept"] = _or_none(result.alpha_kept, facts)
     facts["classes"] = _labels(result.classes)
     facts["reason"] = in_options(result.reason)
+    facts["notes"] = [*work.notes, *warned]
     facts["zero_features"] = work.names_of(result.zero_coef)
     if options["as_json"]:
         work.print_json(facts)
     else:
-        console.show_screened(facts, [*work.notes, *warned])
+        console.show_screened(facts)
 
 
 def compress_file(options: Options) -> None:
@@ -82,11 +83,12 @@ def compress_file(options: Options) -> None:
     facts = {**work.facts(small.kept), **_model_facts(options, training)}
     facts |= _choice_facts(small, weights)
     facts["alpha_kept"] = _or_none(small.alpha, facts)
+    facts["notes"] = [*work.notes, *warned]
     facts["classes"] = _labels(np.unique(work.y)) if work.has_labels else None
     if options["as_json"]:
         work.print_json(facts)
     else:
-        console.show_compressed(facts, [*work.notes, *warned])
+        console.show_compressed(facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +115,7 @@ class _Work:
         """Refuse all that can be refused before the work, then read the file."""
         columns, preparation = columns_of(options, loss), preparation_of(options)
         separator = separator_of(options["sep"])
-        stage(f"reading {Path(options['data']).name}")
+        stage(f"reading {console.place(Path(options['data']).name, 'input')}")
         source = files.Source.named(options["data"], separator)
         _check_outputs(options, source)
         table = files.read(source, columns)
@@ -141,7 +143,7 @@ class _Work:
         output, record = self.options["output"], self.prepared.record
         if output is None:
             return
-        stage(f"writing {Path(output).name}")
+        stage(f"writing {console.place(Path(output).name, 'output')}")
         text = None if record is None else json.dumps({"preprocessing": record}, indent=2)
         self.table.write_rows(keep, output, text)
         if self.beside is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from abc import abstractmethod
@@ -99,10 +100,15 @@ class CsvTable(_ArrowTable):
     format_name = "CSV"
     extensions: ClassVar[tuple[str, ...]] = (".csv",)
     is_text = True
+    # what the extension says is between cells, if anything
+    separator: ClassVar[str | None] = None
 
     @classmethod
     def _resolved(cls, source: Source) -> Source:
-        separator = source.separator or cls.separator or find_separator(*source.head())
+        head, is_all = source.head()
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise UnicodeError("UTF-16")
+        separator = source.separator or cls.separator or find_separator(head, is_all)
         return replace(source, separator=separator)
 
     @staticmethod

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,10 @@ MISSING = (
     "", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "?",
 )  # fmt: skip
 
+_DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+
 Cells: TypeAlias = pa.Array | pa.ChunkedArray
+Kind = Literal["text", "commas", "other"]
 
 
 class Unusable(ValueError):
@@ -29,12 +33,13 @@ class NotNumbers(Unusable):
     ----------
     what : str
         What it holds, in words.
-    is_text : bool
+    kind : {"text", "commas", "other"}
+        Text, numbers with a decimal comma, or anything else.
     """
 
-    def __init__(self, column: str, what: str, is_text: bool = False) -> None:
+    def __init__(self, column: str, what: str, kind: Kind) -> None:
         super().__init__(f"The column {column!r} holds {what}, not numbers.")
-        self.what, self.is_text = what, is_text
+        self.what, self.kind = what, kind
 
 
 def numbers(cells: Cells, column: str, first_row: int = 0) -> NDArray:
@@ -47,7 +52,7 @@ def numbers(cells: Cells, column: str, first_row: int = 0) -> NDArray:
     if pa.types.is_null(cells.type):
         return np.full(len(cells), np.nan)
     if not _is_number(cells.type):
-        raise NotNumbers(column, str(cells.type))
+        raise NotNumbers(column, str(cells.type), "other")
     values = cells.to_numpy(zero_copy_only=False)
     return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)
 
@@ -125,6 +130,8 @@ class Categories:
         if self._is_text:
             return str(value)
         number = float(numbers(pa.array([value]), self._column)[0])
+        if np.isnan(number):
+            return np.nan
         return int(number) if number.is_integer() else number
 
 
@@ -178,5 +185,7 @@ def _number(cell: str | None, column: str, row: int) -> float:
         # Python alone reads 1_000 as a number
         return float(cell.replace("_", "?"))
     except ValueError:
-        example = f"text ({cell[:40]!r} in row {row + 1})"
-        raise NotNumbers(column, example, is_text=True) from None
+        where = f"({cell[:40]!r} in row {row + 1})"
+        if _DECIMAL_COMMA.fullmatch(cell.strip()):
+            raise NotNumbers(column, f"decimal commas {where}", "commas") from None
+        raise NotNumbers(column, f"text {where}", "text") from None

@@ -127,13 +127,14 @@ class Survey:
 
     Attributes
     ----------
-    text, other : dict of str to str
-        Columns of text or of something else, and what it is.
+    text, commas, other : dict of str to str
+        Columns of text, of numbers with decimal commas or of something else, and what it is.
     missing, infinite : dict of str to int
         Columns of numbers where some are missing or infinite, and the first such row.
     """
 
     text: dict[str, str] = field(default_factory=dict)
+    commas: dict[str, str] = field(default_factory=dict)
     other: dict[str, str] = field(default_factory=dict)
     missing: dict[str, int] = field(default_factory=dict)
     infinite: dict[str, int] = field(default_factory=dict)
@@ -152,6 +153,7 @@ class Survey:
 _COMPLAINTS = {
     "text": "{hold} {example}: make categories of {them} with --one-hot, or leave {them} out with "
     "--ignore.",
+    "commas": "{hold} {example}: write points in their place.",
     "other": "{hold} {example}: leave {them} out with --ignore.",
     "missing": "{have} missing values (first in row {example}): fill those in with --impute mean, "
     "or remove the rows.",
@@ -174,7 +176,7 @@ def survey(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Survey:
     found = Survey()
     for first_row, batch in _numbered(batches):
         for name in names:
-            if name not in found.text and name not in found.other:
+            if not any(name in kind for kind in (found.text, found.commas, found.other)):
                 _look(found, name, batch.column(name), first_row)
     return found
 
@@ -183,7 +185,7 @@ def _look(found: Survey, name: str, cells: pa.Array, first_row: int) -> None:
     try:
         values = numbers(cells, name, first_row)
     except NotNumbers as error:
-        (found.text if error.is_text else found.other)[name] = error.what
+        getattr(found, error.kind)[name] = error.what
         found.missing.pop(name, None)
         return
     for where, rows in ((np.isnan(values), found.missing), (np.isinf(values), found.infinite)):

@@ -133,11 +133,19 @@ def reading(source: Source, what: str, *broken: type[Exception]) -> Iterator[Non
     )  # fmt: skip
     try:
         yield
+    except UnicodeError as error:
+        raise ValueError(_not_utf8(source)) from error
     except ways as error:
+        if "invalid UTF8" in str(error):
+            raise ValueError(_not_utf8(source)) from error
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's own, and not a decompressor's
         reason = str(error).strip().partition("\n")[0] or "it ends too early"
         raise ValueError(f"{source} cannot be read as {what}: {reason}") from error
+
+
+def _not_utf8(source: Source) -> str:
+    return f"{source} is not UTF-8: convert it, for instance with iconv -f latin1 -t utf-8."
 
 
 def copy_rows(records: Iterable[tuple[bool, bytes]], keep: Mask, stream: IO[bytes]) -> None:

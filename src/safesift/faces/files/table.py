@@ -115,8 +115,6 @@ class Table(ABC):
     extensions: ClassVar[tuple[str, ...]]
     # whether files of the format may be compressed as a whole, and come through a pipe
     is_text: ClassVar[bool] = False
-    # what separates cells in files of these extensions; None where that is to be found out
-    separator: ClassVar[str | None] = None
 
     @classmethod
     @abstractmethod
