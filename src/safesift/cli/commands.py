@@ -119,7 +119,7 @@ _COLUMN_OPTIONS = (
         flag_value=_Categories.ALL_TEXT,
         default=(),
         help="Features that are categories: OneHotEncoder makes a column of zeros and ones for "
-        "each. Without names all columns of text.",
+        "each of their values. Without names all columns of text.",
     ),
     click.option(
         "--impute",
@@ -231,7 +231,7 @@ def screen(**options: Any) -> None:
     proved.
 
     \b
-    Try it:  safesift screen DATA --target COLUMN --scale standard
+    To look first:  safesift screen DATA --target COLUMN
     """
     with in_one_sentence():
         from safesift.cli.work import screen_file
