@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +39,12 @@ def write_all(folder):
     dump_svmlight_file(X, y == "yes", str(folder / "data.svm"))
 
 
+# before version 8.2 click mixed both streams unless told otherwise
+_SEPARATE = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+
+
 def run(*arguments, **options):
-    return CliRunner().invoke(cli, [str(argument) for argument in arguments], **options)
+    return CliRunner(**_SEPARATE).invoke(cli, [str(argument) for argument in arguments], **options)
 
 
 def command(name):

@@ -12,11 +12,14 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.preprocessing import scale as standardised
 
 import safesift as ss
 from safesift import progress
 from safesift.cli.commands import screen as screen_command
 from safesift.cli.console import stages
+from safesift.faces import report
 from tests.cli_files import N, assert_refused, command, has_columns, kept_rows, run, samples
 
 screen = command("screen")
@@ -31,7 +34,7 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
     result = screen(data, name, "--alpha", "0.01", "--json")
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.01)
+    expected = ss.screen(X, y, alpha=0.01, random_state=0)
     assert 0 < expected.kept.sum() < 0.7 * N
     assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
     assert (data / name).read_bytes() == before
@@ -53,15 +56,19 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
         (["--penalty", "elastic_net", "--l1-ratio", "0.2"],
          {"penalty": ss.penalties.ElasticNet(0.2)}),
         (["--penalty", "l2_ball", "--radius", "2"], {"penalty": ss.penalties.L2Ball(2.0)}),
-        (["--intercept", "--region", "ellipsoid"], {"fit_intercept": True, "region": "ellipsoid"}),
-        (["--region", "gap_ball"], {"region": "gap_ball"}),
+        (["--intercept", "--screening", "ellipsoid"],
+         {"fit_intercept": True, "screening": "ellipsoid"}),
+        (["--no-intercept", "--screening", "gap_ball"],
+         {"fit_intercept": False, "screening": "gap_ball"}),
+        (["--effort", "quick"], {"effort": "quick"}),
+        (["--tol", "1e-3", "--max-iter", "3"], {"tol": 1e-3, "max_iter": 3}),
     ],
 )  # fmt: skip
 def test_options_reach_the_library(data, arguments, options):
     result = screen(data, "data.csv", "--alpha", "0.02", *arguments, "--json")
     assert result.exit_code == 0, result.stderr
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.02, **options)
+    expected = ss.screen(X, y, alpha=0.02, random_state=0, **options)
     assert kept_rows(data, "data.csv") == np.flatnonzero(expected.kept).tolist()
     assert json.loads(result.stdout)["region"] == expected.region.describe()
 
@@ -88,19 +95,19 @@ def test_weights(data, name, column):
     assert result.exit_code == 0, result.stderr
     assert "weightless" in result.stdout
     X, y, weight = samples()
-    expected = ss.screen(X, y, sample_weight=weight, alpha=0.01)
+    expected = ss.screen(X, y, sample_weight=weight, alpha=0.01, random_state=0)
     assert kept_rows(data, name) == np.flatnonzero(expected.kept).tolist()
 
 
 def test_says_what_was_kept_and_why(data):
     result = screen(data, "data.csv", "--alpha", "0.01")
     X, y, _ = samples()
-    expected = ss.screen(X, y, alpha=0.01)
+    expected = ss.screen(X, y, alpha=0.01, random_state=0)
     text = " ".join(result.stdout.split())
     assert f"{expected.kept.sum()} of {N} rows kept" in text
     assert "flat piece" in text
     assert "certified: the dropped rows cannot change the model" in text
-    assert "gap ball" in text
+    assert f"region {report.describe_regions(expected)}" in text
     assert "no is -1, yes is +1" in text
     assert f"alpha_kept = {expected.alpha_kept!r}" in text
     assert result.stderr == ""
@@ -116,9 +123,21 @@ def test_labels_that_are_numbers_read_as_they_were_written(data):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--loss", "logistic"], "this loss is flat nowhere"),
-        (["--alpha", "100"], "a larger alpha, or --region ellipsoid, may prove more"),
-        (["--penalty", "l2_ball", "--radius", "9", "--region", "norm_ball"], "a smaller radius"),
+        (["--loss", "logistic"], "--loss logistic is flat nowhere"),
+        (["--alpha", "100"], "at --alpha 100 most of them are inside the margin"),
+        (
+            [
+                "--effort",
+                "quick",
+                "--screening",
+                "norm_ball",
+                "--penalty",
+                "l2_ball",
+                "--radius",
+                "9",
+            ],
+            "too large to prove that of the optimum: use --effort full",
+        ),
         (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
     ],
 )
@@ -128,10 +147,49 @@ def test_says_what_to_do(data, arguments, words):
     assert words in " ".join(result.stdout.split())
 
 
+@pytest.mark.parametrize("scale", ["none", "standard"])
+def test_several_classes(tmp_path, scale):
+    wine = load_wine(as_frame=True)
+    X, names = wine.data.to_numpy(), wine.target_names[wine.target]
+    wine.data.assign(kind=names).to_csv(tmp_path / "wine.csv", index=False)
+    arguments = ("screen", tmp_path / "wine.csv", "--target", "kind", "--scale", scale)
+    result = run(*arguments, "--json", "--rows", "-o", tmp_path / "kept.csv")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    expected = ss.screen(X if scale == "none" else standardised(X), names, random_state=0)
+    assert 0 < expected.kept.sum() < 60
+    assert facts["kept_rows"] == np.flatnonzero(expected.kept).tolist()
+    assert facts["classes"] == ["class_0", "class_1", "class_2"]
+    assert facts["features"] == wine.feature_names
+    assert facts["certified"] is True
+    assert len((tmp_path / "kept.csv").read_text().splitlines()) == facts["kept"] + 1
+    said = " ".join(run(*arguments).stdout.split())
+    assert "kind: 3 classes, each against the rest: class_0, class_1, class_2" in said
+
+
+def test_the_first_try(tmp_path):
+    """A table as it comes, with text for labels, and hardly an option."""
+    cancer = load_breast_cancer(as_frame=True)
+    table = cancer.data.assign(diagnosis=cancer.target_names[cancer.target])
+    table.to_csv(tmp_path / "cancer.csv", index=False)
+    guess = run("screen", tmp_path / "cancer.csv")
+    assert_refused(guess, "for instance --target diagnosis; there are mean radius,", tmp_path,
+                   ["cancer.csv"])  # fmt: skip
+    result = run("screen", tmp_path / "cancer.csv", "--target", "diagnosis")
+    assert result.exit_code == 0, result.stderr
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    text = " ".join(result.stdout.split())
+    for words in ("of 569 rows kept", "benign is -1, malignant is +1", "features 30",
+                  "squared_hinge, l2, alpha 0.0001, with intercept", "alpha_kept = ",
+                  "Nothing was written: add --output FILE"):  # fmt: skip
+        assert words in text, words
+    assert int(text.split()[0]) < 100
+
+
 def test_every_row_may_go(tmp_path):
     np.savez(tmp_path / "d.npz", X=np.eye(3), y=np.zeros(3))
-    result = run("screen", tmp_path / "d.npz", "--loss", "epsilon_insensitive", "-o",
-                 tmp_path / "k.npz")  # fmt: skip
+    result = run("screen", tmp_path / "d.npz", "--loss", "epsilon_insensitive", "--no-intercept",
+                 "-o", tmp_path / "k.npz")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     assert "No row is left: the penalty alone decides" in " ".join(result.stdout.split())
     with np.load(tmp_path / "k.npz") as kept:
@@ -163,14 +221,15 @@ def test_compressed_output_of_a_plain_file(data):
 
 def test_progress_is_shown_for_long_work(data, monkeypatch):
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
-    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
+    result = screen(data, "data.csv", "--json")
     for words in ("reading data.csv", "screening", "writing kept.csv"):
         assert words in result.stderr, words
     json.loads(result.stdout)
 
 
 def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
     monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
     with stages("screening"):
         progress.report("solver", 3, 10)
@@ -178,9 +237,39 @@ def test_progress_shows_the_passes_of_the_solver(monkeypatch, capsys):
     assert "screening: solver" in capsys.readouterr().err
 
 
-def test_no_progress_for_short_work(data):
-    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+def test_no_progress_for_short_work(data, monkeypatch):
+    monkeypatch.setattr("safesift.cli.console._is_terminal", lambda: True)
+    result = screen(data, "data.csv", "--json")
     assert "reading" not in result.stderr
+
+
+def test_progress_is_for_terminals_only(data, monkeypatch):
+    """Logs of continuous integration force colours, and are files nevertheless."""
+    monkeypatch.setattr("safesift.cli.console.PATIENCE_SECONDS", 0.0)
+    result = screen(data, "data.csv", "--json", env={"FORCE_COLOR": "1"})
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pseudo-terminals")
+def test_a_terminal_shows_progress(data):
+    import pty
+
+    script = (
+        "from safesift.cli import console; console.PATIENCE_SECONDS = 0.0\n"
+        "from safesift.__main__ import main; main()\n"
+    )
+    ours, theirs = pty.openpty()
+    arguments = ["screen", "data.svm", "-o", "kept.svm"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=data, stdout=subprocess.PIPE, stderr=theirs,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = os.read(ours, 2**16).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "reading data.svm" in shown
+    assert b"rows kept" in done.stdout
 
 
 # --- what it refuses ----------------------------------------------------------------------------
@@ -194,13 +283,8 @@ def test_no_progress_for_short_work(data):
         (["--delta", "1"], "--delta is no parameter of --loss squared_hinge, only of huber."),
         (["--l1-ratio", "1"], "--l1-ratio is no parameter of --penalty l2, only of elastic_net."),
         (["--radius", "1"], "--radius is no parameter of --penalty l2, only of l2_ball and l1"),
-        (["--l1-ratio", "2", "--penalty", "elastic_net"], "l1_ratio must be in [0, 1)"),
         (["--loss", "squard_hinge"], "did you mean 'squared_hinge'?"),
-        (["--penalty", "l3"], "penalty='l3' is not known"),
-        (["--region", "bal"], "screening='bal' is not known"),
-        (["--alpha", "-1"], "alpha must be positive and finite, got -1.0."),
         (["--loss", "squared"], "The column 'label' holds text"),
-        (["--penalty", "l1", "--region", "gap_ball"], "needs strong convexity"),
         (["--weights", "wieght"], "did you mean 'weight'?"),
         (["--features", "x0"], "Give --features or --ignore, not both."),
     ],
@@ -216,7 +300,7 @@ def test_refuses_in_one_sentence(data, arguments, words):
         (["--target", "label"], "The column 'note' holds text"),
         (["--target", "lable", "--ignore", "note"], "did you mean 'label'?"),
         (["--ignore", "note"], "--target is missing"),
-        (["--target", "weight", "--ignore", "note,label"], "y has 3 classes"),
+        (["--target", "x0", "--ignore", "note,label"], "different numbers in 120 rows"),
     ],
 )
 def test_refuses_columns(data, arguments, words):
@@ -270,13 +354,17 @@ def test_refuses_a_folder_without_permission(data):
 def test_refuses_infinite_entries_of_an_archive(tmp_path):
     np.savez(tmp_path / "d.npz", X=[[1.0], [np.inf]], y=[0, 1])
     result = run("screen", tmp_path / "d.npz", "-o", tmp_path / "k.npz")
-    assert_refused(result, "X contains NaN or infinity", tmp_path, ["d.npz"])
+    assert_refused(result, "missing or infinite (first in row 2)", tmp_path, ["d.npz"])
 
 
-def test_needs_an_output(data):
-    result = run("screen", data / "data.csv")
-    assert result.exit_code == 2
-    assert "Missing option '--output'" in result.stderr
+@pytest.mark.parametrize("name", ["screen", "compress"])
+def test_without_output_nothing_is_written(data, name):
+    left = os.listdir(data)
+    amount = ["--keep", "9"] if name == "compress" else []
+    result = run(name, data / "data.csv", *amount, "--target", "label", "--ignore", "note")
+    assert result.exit_code == 0, result.stderr
+    assert "Nothing was written: add --output FILE" in result.stdout
+    assert sorted(os.listdir(data)) == sorted(left)
 
 
 # --- interrupted --------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
     assert (data / name).read_bytes() == before
     summary = json.loads(result.stdout)
     assert (summary["samples"], summary["kept"]) == (N, 30)
-    assert summary["alpha"] == pytest.approx(expected.alpha)
+    assert summary["alpha"] == 1e-4
+    assert summary["alpha_kept"] == pytest.approx(expected.alpha)
     assert summary["method"] == "hybrid"
     assert summary["format"] in ("CSV", "Parquet", "npz", "svmlight")
     assert summary["weights_output"] is None
@@ -41,8 +42,8 @@ def test_keeps_the_rows_that_the_library_keeps(data, name):
         (["--loss", "safe_logistic", "--mu", "0.5", "--intercept"],
          {"loss": ss.losses.SafeLogistic(0.5), "fit_intercept": True}),
         (["--penalty", "l1", "--method", "leverage"], {"penalty": "l1", "method": "leverage"}),
-        (["--method", "screening", "--region", "gap_ball"],
-         {"method": "screening", "region": "gap_ball"}),
+        (["--method", "screening", "--no-intercept", "--screening", "gap_ball"],
+         {"method": "screening", "fit_intercept": False, "screening": "gap_ball"}),
     ],
 )  # fmt: skip
 def test_options_reach_the_library(data, arguments, options):
@@ -127,7 +128,7 @@ def test_amounts(text, expected):
         (["--keep", "120%"], "--keep 120% is neither a share of the rows"),
         (["--keep", "1000"], "at most 120"),
         (["--keep", "9", "--method", "screning"], "did you mean 'screening'"),
-        (["--keep", "9", "--alpha", "0"], "alpha must be positive"),
+        (["--keep", "9", "--weights-output", "-"], "--weights-output needs the name of a file"),
         (["--keep", "9", "--upper", "x1"], "--upper is for intervals"),
         (["--keep", "9", "--delta", "1"], "--delta is no parameter of --loss squared_hinge"),
         (["--keep", "9", "--weights-output", "absent/w.txt"], "there is no such directory"),

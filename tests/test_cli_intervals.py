@@ -69,8 +69,8 @@ def test_keeps_the_rows_that_the_library_keeps(data, name, columns):
     table = files.read(output, files.Columns(
         target="low" if columns else None, upper="high" if columns else None, kind="interval",
     ))  # fmt: skip
-    np.testing.assert_array_equal(table.X, X[expected])
-    np.testing.assert_array_equal(table.y, Y[expected])
+    np.testing.assert_array_equal(table.samples.X, X[expected])
+    np.testing.assert_array_equal(table.samples.y, Y[expected])
 
 
 @pytest.mark.parametrize(

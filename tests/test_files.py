@@ -29,7 +29,7 @@ def read(path, **columns):
 
 def copied(table, keep, name):
     """The bytes that writing some rows gives."""
-    path = table.path.with_name(name)
+    path = table.source.path.with_name(name)
     table.write_rows(np.array(keep, dtype=bool), path)
     return path.read_bytes()
 
@@ -50,22 +50,22 @@ def write(tmp_path):
 def test_csv_numbers_and_labels(write):
     path = write("d.csv", CELLS + '7,1.50,"2",yes,"x ""y"""\n8, 1e-3 ,+4,no,\n')
     table = read(path, target="y", ignore=("id", "note"))
-    np.testing.assert_array_equal(table.X, [[1.5, 2.0], [1e-3, 4.0]])
-    assert table.X.dtype == np.float64
-    assert table.y.tolist() == ["yes", "no"]
-    assert table.weights is None
+    np.testing.assert_array_equal(table.samples.X, [[1.5, 2.0], [1e-3, 4.0]])
+    assert table.samples.X.dtype == np.float64
+    assert table.samples.y.tolist() == ["yes", "no"]
+    assert table.samples.weights is None
 
 
 def test_csv_features_in_the_order_given_and_weights(write):
     path = write("d.csv", CELLS + "7,1,2,yes,\n8,3,4,no,\n")
     table = read(path, target="y", features=("b, b", "a"), weights="id")
-    np.testing.assert_array_equal(table.X, [[2, 1], [4, 3]])
-    np.testing.assert_array_equal(table.weights, [7, 8])
+    np.testing.assert_array_equal(table.samples.X, [[2, 1], [4, 3]])
+    np.testing.assert_array_equal(table.samples.weights, [7, 8])
 
 
 def test_csv_labels_that_are_numbers_are_compared_as_numbers(write):
     path = write("d.csv", "a,y\n1,1\n2,1.0\n3,0\n")
-    assert read(path, target="y").y.tolist() == [1.0, 1.0, 0.0]
+    assert read(path, target="y").samples.y.tolist() == [1.0, 1.0, 0.0]
 
 
 ROWS = [
@@ -98,7 +98,7 @@ def test_csv_bytes_that_are_not_utf8_stay_in_ignored_columns(write):
 def test_csv_compressed(write, extension, module):
     path = write("d.csv" + extension, module.compress(b"a,y\n1,0\n2,1\n3,0\n"))
     table = read(path, target="y")
-    np.testing.assert_array_equal(table.X[:, 0], [1, 2, 3])
+    np.testing.assert_array_equal(table.samples.X[:, 0], [1, 2, 3])
     assert module.decompress(copied(table, [1, 0, 1], "k.csv" + extension)) == b"a,y\n1,0\n3,0\n"
     assert copied(table, [1, 0, 1], "plain.csv") == b"a,y\n1,0\n3,0\n"
 
@@ -108,9 +108,9 @@ def test_csv_in_many_blocks(write, monkeypatch):
     rows = [f"{i},{i % 2},{'x' * (i % 9)}\n" for i in range(200)]
     path = write("d.csv", "a,y,t\n" + "".join(rows))
     table = read(path, target="y", ignore=("t",), weights=None)
-    np.testing.assert_array_equal(table.X[:, 0], np.arange(200))
-    np.testing.assert_array_equal(table.y, np.arange(200) % 2)
-    with pytest.raises(ValueError, match=r"'t' .* missing .* row 1\b"):
+    np.testing.assert_array_equal(table.samples.X[:, 0], np.arange(200))
+    np.testing.assert_array_equal(table.samples.y, np.arange(200) % 2)
+    with pytest.raises(ValueError, match=r"'t' holds text .'x' in row 2."):
         read(path, target="y")
 
 
@@ -123,32 +123,32 @@ def test_csv_that_changed_meanwhile_is_not_copied(write):
     assert os.listdir(path.parent) == ["d.csv"]
 
 
-def _cells(text):
-    return list(csv.reader(io.StringIO(text, newline="")))[1:]
+def _cells(text, separator):
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=separator))[1:]
 
 
 @given(
-    rows=st.lists(st.tuples(st.booleans(), st.text('a", \n\r;é', max_size=6)), min_size=1),
+    rows=st.lists(st.tuples(st.booleans(), st.text('a", \n\r\t;é', max_size=6)), min_size=1),
     quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     end=st.sampled_from(["\n", "\r\n", "\r"]),
+    separator=st.sampled_from([",", ";", "\t"]),
 )
-def test_csv_any_text_keeps_its_row(tmp_path_factory, rows, quoting, end):
+def test_csv_any_text_keeps_its_row(tmp_path_factory, rows, quoting, end, separator):
     # the writer quotes only the line ends it writes itself: such a file is ambiguous
     assume(
         quoting == csv.QUOTE_ALL or not any(set("\n\r") & set(text) - set(end) for _, text in rows)
     )
     path = tmp_path_factory.mktemp("csv") / "d.csv"
     with open(path, "w", newline="", encoding="utf-8") as stream:
-        writer = csv.writer(stream, quoting=quoting, lineterminator=end)
+        writer = csv.writer(stream, delimiter=separator, quoting=quoting, lineterminator=end)
         writer.writerow(["number", "text", "y"])
         writer.writerows([i, text, i % 2] for i, (_, text) in enumerate(rows))
     keep = np.array([kept for kept, _ in rows])
     table = read(path, target="y", ignore=("text",))
-    kept = _cells(copied(table, keep, "k.csv").decode())
-    assert kept == [
-        row for row, k in zip(_cells(path.read_bytes().decode()), keep, strict=True) if k
-    ]
-    np.testing.assert_array_equal(table.X[keep, 0], [float(row[0]) for row in kept])
+    kept = _cells(copied(table, keep, "k.csv").decode(), separator)
+    all_rows = _cells(path.read_bytes().decode(), separator)
+    assert kept == [row for row, k in zip(all_rows, keep, strict=True) if k]
+    np.testing.assert_array_equal(table.samples.X[keep, 0], [float(row[0]) for row in kept])
 
 
 # --- Parquet ------------------------------------------------------------------------------------
@@ -173,8 +173,8 @@ def test_parquet_round_trip(tmp_path):
     codecs = {"a.b": "zstd", "flag": "none", "y": "gzip", "tags.list.element": "snappy"}
     path = parquet_file(tmp_path / "d.parquet", columns, compression=codecs, row_group_size=20)
     table = read(path, target="y", features=("a.b", "flag"))
-    np.testing.assert_array_equal(table.X[:, 0], np.arange(n))
-    assert table.y[:2].tolist() == ["no", "yes"]
+    np.testing.assert_array_equal(table.samples.X[:, 0], np.arange(n))
+    assert table.samples.y[:2].tolist() == ["no", "yes"]
 
     keep = np.arange(n) % 4 == 1
     keep[20:40] = False
@@ -202,8 +202,8 @@ def test_parquet_matrix_type(tmp_path, kinds, expected):
     columns = {f"c{i}": pa.array([1, 0]).cast(kind) for i, kind in enumerate(kinds)}
     path = parquet_file(tmp_path / "d.parquet", {**columns, "y": [0, 1]})
     table = read(path, target="y")
-    assert table.X.dtype == expected
-    np.testing.assert_array_equal(table.X, [[1, 1], [0, 0]])
+    assert table.samples.X.dtype == expected
+    np.testing.assert_array_equal(table.samples.X, [[1, 1], [0, 0]])
 
 
 def test_parquet_of_pandas_and_polars(tmp_path):
@@ -213,7 +213,7 @@ def test_parquet_of_pandas_and_polars(tmp_path):
     polars.DataFrame(data).write_parquet(tmp_path / "polars.parquet")
     for name in ("pandas", "polars"):
         table = read(tmp_path / f"{name}.parquet", target="y")
-        assert table.y.tolist() == ["u", "v", "u"]
+        assert table.samples.y.tolist() == ["u", "v", "u"]
         table.write_rows(np.array([True, False, True]), tmp_path / "k.parquet")
         assert pandas.read_parquet(tmp_path / "k.parquet")["a"].tolist() == [1.0, 3.0]
 
@@ -234,10 +234,10 @@ def test_npz_round_trip(tmp_path, save):
     }
     save(tmp_path / "d.npz", **arrays)
     table = read(tmp_path / "d.npz")
-    assert table.X.dtype == np.float32
-    assert table.weights is None
+    assert table.samples.X.dtype == np.float32
+    assert table.samples.weights is None
     np.testing.assert_array_equal(
-        read(tmp_path / "d.npz", weights="sample_weight").weights, arrays["sample_weight"]
+        read(tmp_path / "d.npz", weights="sample_weight").samples.weights, arrays["sample_weight"]
     )
     table.write_rows(keep, tmp_path / "k.npz")
     with np.load(tmp_path / "k.npz") as kept:
@@ -257,8 +257,8 @@ SVMLIGHT = ["# made by hand\n", "1 1:0.50 3:2e0 # first\r\n", "\n", "-1 qid:7 2:
 @pytest.mark.parametrize("name", ["d.svm", "d.svmlight", "d.libsvm", "d.txt"])
 def test_svmlight_round_trip(write, name):
     table = read(write(name, "".join(SVMLIGHT)))
-    np.testing.assert_array_equal(table.X.toarray(), [[0.5, 0, 2], [0, 1, 0], [0, 0, 4]])
-    assert table.y.tolist() == [1, -1, 1]
+    np.testing.assert_array_equal(table.samples.X.toarray(), [[0.5, 0, 2], [0, 1, 0], [0, 0, 4]])
+    assert table.samples.y.tolist() == [1, -1, 1]
     assert copied(table, [1, 1, 1], "all.txt").decode() == "".join(SVMLIGHT)
     expected = "".join(SVMLIGHT[:1] + SVMLIGHT[2:])
     assert copied(table, [0, 1, 1], "some.svm").decode() == expected
@@ -269,7 +269,7 @@ def test_svmlight_compressed(write, extension, module):
     X, buffer = np.random.default_rng(0).normal(size=(5, 3)).round(3), io.BytesIO()
     dump_svmlight_file(X, np.arange(5), buffer)
     table = read(write("d.svm" + extension, module.compress(buffer.getvalue())))
-    np.testing.assert_array_equal(table.X.toarray(), X)
+    np.testing.assert_array_equal(table.samples.X.toarray(), X)
     lines = buffer.getvalue().splitlines(keepends=True)
     expected = lines[0] + lines[4]
     assert module.decompress(copied(table, [1, 0, 0, 0, 1], "k.svm" + extension)) == expected
@@ -289,18 +289,30 @@ TABLE = "age,city,height,y\n30,Rome,1.8,yes\n40,Oslo,1.7,no\n"
         (TABLE, {"target": "y", "features": ("hieght",)}, "did you mean 'height'"),
         (TABLE, {"target": "y", "ignore": ("City",)}, "did you mean 'city'"),
         (TABLE, {"target": "y", "weights": "agee"}, "did you mean 'age'"),
-        (TABLE, {"target": "y"}, "'city' holds text .'Rome' in row 1.: .*--ignore.*--features"),
+        (TABLE, {"target": "y"}, "'city' holds text .'Rome' in row 1.: .*--one-hot.*--ignore"),
         (TABLE, {"target": "y", "features": ("age",), "ignore": ("city",)}, "not both"),
         (TABLE, {"target": "y", "features": ("age", "y")}, "'y' cannot be a feature"),
         (TABLE, {"target": "y", "weights": "y"}, "both --target and --weights"),
         (TABLE, {"target": "y", "ignore": ("age", "city", "height")}, "no feature left"),
         (TABLE, {"target": "y", "features": ("age",), "kind": "regression"}, "'y' holds text"),
         ("a,a,y\n1,2,0\n", {"target": "y"}, "2 columns named 'a'"),
-        ("a,y\n1,0\n,1\n", {"target": "y"}, "'a' has a missing .* row 2"),
-        ("a,y\n1,0\nNA,1\n", {"target": "y"}, "'a' has a missing .* row 2"),
-        ("a,y\n1,0\nnan,1\n", {"target": "y"}, "'a' has a missing .* row 2"),
-        ("a,y\n1,0\n-inf,1\n", {"target": "y"}, "'a' has a missing or infinite .* row 2"),
+        ("a,y\n1,0\n,1\n", {"target": "y"}, "'a' has missing values .first in row 2.: .*--impute"),
+        (
+            "a,y\n1,0\nNA,1\n",
+            {"target": "y"},
+            "'a' has missing values .first in row 2.: .*--impute",
+        ),
+        (
+            "a,y\n1,0\nnan,1\n",
+            {"target": "y"},
+            "'a' has missing values .first in row 2.: .*--impute",
+        ),
+        ("a,y\n1,0\n-inf,1\n", {"target": "y"}, "'a' has infinite values .first in row 2."),
         ("a,y\n1,0\n1_000,1\n", {"target": "y"}, "'a' holds text"),
+        ("a;y\n2;0\n-1,5;1\n", {"target": "y"}, "decimal commas .'-1,5' in row 2.: write points"),
+        (b"caf\xe9,y\n1,0\n", {"target": "y"}, "d.csv is not UTF-8: convert it"),
+        (b"a,y\n1,caf\xe9\n2,b\n", {"target": "y"}, "d.csv is not UTF-8: convert it"),
+        ("a,y\n1,0\n".encode("utf-16"), {"target": "y"}, "d.csv is not UTF-8: convert it"),
         ("a,y\n1,0\n2,\n", {"target": "y"}, "'y' has a missing .* row 2"),
         ("a,y\n1,0\n2\n", {"target": "y"}, "cannot be read as CSV: .*Expected 2 columns"),
         ("a,y\n", {"target": "y"}, "holds no rows"),
@@ -316,8 +328,8 @@ def test_csv_refusals(write, content, columns, words):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (pa.array([1.0, None]), "'a' has a missing .* row 2"),
-        (pa.array([1.0, np.nan]), "'a' has a missing .* row 2"),
+        (pa.array([1.0, None]), "'a' has missing values .first in row 2.: .*--impute"),
+        (pa.array([1.0, np.nan]), "'a' has missing values .first in row 2.: .*--impute"),
         (pa.array(["u", "v"]), "'a' holds text .'u' in row 1"),
         (pa.array(["u", "v"]).dictionary_encode(), "'a' holds text"),
         (pa.array([[1], [2]]), "'a' holds list"),
@@ -418,4 +430,4 @@ def test_a_new_file_has_the_usual_permissions(tmp_path):
 def test_a_mask_of_the_wrong_length_is_refused(write):
     table = read(write("d.svm", "1 1:1\n-1 1:2\n"))
     with pytest.raises(ValueError, match="keep has 3 entries but the table has 2 rows"):
-        table.write_rows(np.ones(3, dtype=bool), table.path.with_name("k.svm"))
+        table.write_rows(np.ones(3, dtype=bool), table.source.path.with_name("k.svm"))

@@ -39,18 +39,62 @@ class _NameList(click.ParamType):
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
         return self.name
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...] | str:
         if isinstance(value, tuple):
             return value
         return tuple(next(csv.reader([value], skipinitialspace=True), ()))
 
 
-# which columns play which part, and what the training is: of every command that has a model
-_MODEL_OPTIONS = (
+class _Categories(_NameList):
+    """The same; no name stands for all columns of text."""
+
+    name = "[A,B,C]"
+    ALL_TEXT = ","
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...] | str:
+        names = super().convert(value, param, ctx)
+        return names if not names or any(names) else "text"  # faces.files.TEXT, slow to import
+
+
+# what is read and written, and how it is told: of every command that works on a file
+_FILE_OPTIONS = (
+    click.argument("data"),
+    click.option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to write the kept rows, in the format of DATA; - is standard output, and "
+        "messages then go to standard error.  [default: nothing is written]",
+    ),
+    click.option(
+        "--overwrite", is_flag=True, help="Allow files that are written to exist already."
+    ),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print a summary for machines, only that."
+    ),
+    click.option(
+        "--rows", is_flag=True, help="With --json: the numbers of the kept rows, counted from 0."
+    ),
+    click.option(
+        "--id",
+        metavar="COLUMN",
+        help="A column (npz: an array) by which --json names the kept rows; it is no feature.",
+    ),
+    click.option(
+        "--sep",
+        metavar="CHARACTER",
+        help="What separates the cells of text: a character, tab or space.  "
+        "[default: found out from the content]",
+    ),
+)
+
+# which columns play which part, and what is done to them: of every command that has a model
+_COLUMN_OPTIONS = (
     click.option(
         "--target",
         metavar="COLUMN",
-        help="The column to predict: for CSV and Parquet; npz and svmlight imply it.",
+        help="The column to predict: for tables; npz and svmlight imply it. A loss for labels "
+        "takes any number of them.",
     ),
     click.option(
         "--upper",
@@ -68,6 +112,32 @@ _MODEL_OPTIONS = (
     click.option(
         "--weights", metavar="COLUMN", help="The column (npz: the array) of sample weights."
     ),
+    click.option(
+        "--one-hot",
+        type=_Categories(),
+        is_flag=False,
+        flag_value=_Categories.ALL_TEXT,
+        default=(),
+        help="Features that are categories: OneHotEncoder makes a column of zeros and ones for "
+        "each of their values. Without names all columns of text.",
+    ),
+    click.option(
+        "--impute",
+        type=click.Choice(["mean", "median", "most_frequent", "constant"]),
+        help="What SimpleImputer fills in where a number is missing; constant is 0. Missing "
+        "categories are a category of their own, but with most_frequent.",
+    ),
+    click.option(
+        "--scale",
+        type=click.Choice(["none", "standard", "maxabs", "minmax"]),
+        default="none",
+        show_default=True,
+        help="StandardScaler, MaxAbsScaler or MinMaxScaler for the features that are numbers.",
+    ),
+)
+
+# what the training is
+_MODEL_OPTIONS = (
     click.option(
         "--loss",
         type=_Name("safesift.losses", "LOSSES"),
@@ -103,6 +173,13 @@ _MODEL_OPTIONS = (
         show_default=True,
         help="The set that is proved to contain every optimum.",
     ),
+    click.option(
+        "--random-state",
+        type=int,
+        default=0,
+        show_default=True,
+        help="The same number, the same rows.",
+    ),
 )
 
 
@@ -124,24 +201,37 @@ def cli() -> None:
 
 
 @cli.command(short_help="Write the rows of a file that can change the model.")
-@click.argument("data", type=_PATH)
-@click.option(
-    "--output",
-    "-o",
-    type=_PATH,
-    required=True,
-    metavar="KEPT",
-    help="Where to write the kept rows, in the format of DATA.",
-)
+@_with_options(_FILE_OPTIONS)
+@_with_options(_COLUMN_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
-@click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
-@click.option("--overwrite", is_flag=True, help="Allow KEPT to exist already.")
+@click.option(
+    "--effort",
+    type=click.Choice(["full", "quick"]),
+    default="full",
+    show_default=True,
+    help="Whether to solve the problem, which proves most, or to make a short run.",
+)
+@click.option(
+    "--tol",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="The relative duality gap to solve to; what is dropped is proved at any gap.",
+)
+@click.option(
+    "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
+)
 def screen(**options: Any) -> None:
-    """Write the rows of DATA that can change the model to KEPT, in order and unchanged.
+    """Write the rows of DATA that can change the model, in order and unchanged.
 
-    DATA is a CSV, Parquet, npz (arrays X and y) or svmlight file. The model is the one that
-    minimises the mean loss plus alpha times the penalty: choose these as in your training. The
-    model of the kept rows is the model of all rows, and that is proved.
+    DATA is a table (CSV, TSV or other separated text with a header; Parquet), an npz file (arrays X
+    and y) or an svmlight file; text may be compressed (.gz, .bz2, .xz), and - is text from standard
+    input. The model is the one that minimises the mean loss plus alpha times the penalty: choose
+    these as in your training. The model of the kept rows is the model of all rows, and that is
+    proved.
+
+    \b
+    To look first:  safesift screen DATA --target COLUMN
     """
     with in_one_sentence():
         from safesift.cli.work import screen_file
@@ -150,7 +240,7 @@ def screen(**options: Any) -> None:
 
 
 @cli.command(short_help="Write a given number of rows, the best to train on.")
-@click.argument("data", type=_PATH)
+@_with_options(_FILE_OPTIONS)
 @click.option(
     "--keep",
     required=True,
@@ -158,16 +248,7 @@ def screen(**options: Any) -> None:
     help="How much to keep: a share (10% or 0.1) or a number of rows (6000).",
 )
 @click.option(
-    "--output",
-    "-o",
-    type=_PATH,
-    required=True,
-    metavar="SMALL",
-    help="Where to write the kept rows, in the format of DATA.",
-)
-@click.option(
     "--weights-output",
-    type=_PATH,
     metavar="FILE",
     help="Choose rows that are trained on with weights, and write those, one per line.",
 )
@@ -179,16 +260,15 @@ def screen(**options: Any) -> None:
     help="How rows are chosen.",
 )
 @click.option("--stratify", is_flag=True, help="Keep of every class its share.")
-@click.option("--random-state", type=int, help="The same number, the same rows.")
+@_with_options(_COLUMN_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
-@click.option("--json", "as_json", is_flag=True, help="Print a summary for machines, only that.")
-@click.option("--overwrite", is_flag=True, help="Allow SMALL and FILE to exist already.")
 def compress(**options: Any) -> None:
-    """Write AMOUNT of the rows of DATA to SMALL, in order and unchanged.
+    """Write AMOUNT of the rows of DATA, in order and unchanged.
 
-    DATA is a CSV, Parquet, npz (arrays X and y) or svmlight file. The rows are those from which
-    the model is best trained that minimises the mean loss plus alpha times the penalty: choose
-    these as in your training.
+    DATA is a table (CSV, TSV or other separated text with a header; Parquet), an npz file (arrays X
+    and y) or an svmlight file; text may be compressed (.gz, .bz2, .xz), and - is text from standard
+    input. The rows are those from which the model is best trained that minimises the mean loss plus
+    alpha times the penalty: choose these as in your training.
     """
     with in_one_sentence():
         from safesift.cli.work import compress_file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,8 +15,13 @@ from rich.table import Table
 
 from safesift import progress
 from safesift.faces import report
-from safesift.regions.base import Everything
-from safesift.workflows.verdicts import ScreeningResult
+from safesift.faces.files import PIPE
+from safesift.faces.files.table import listed
+
+# a summary in JSON types, as --json prints it
+Facts = Mapping[str, Any]
+# call it with a few words when something new begins
+Stage = Callable[[str], None]
 
 # work that is done sooner needs no bar
 PATIENCE_SECONDS = 1.0
@@ -33,10 +39,16 @@ class _PatientProgress(Progress):
             yield from super().get_renderables()
 
 
+def _is_terminal() -> bool:
+    """Of stderr itself: logs in which colours are forced are no terminal."""
+    return sys.stderr.isatty()
+
+
 @contextmanager
-def stages(work: str) -> Iterator[Callable[[str], None]]:
+def stages(work: str) -> Iterator[Stage]:
     """A bar on stderr, where that is a terminal; call what it yields at every new stage."""
-    console = Console(stderr=True)
+    is_terminal = _is_terminal()
+    console = Console(stderr=True, force_terminal=is_terminal)
     bar = _PatientProgress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
         console=console, transient=True,
@@ -49,44 +61,47 @@ def stages(work: str) -> Iterator[Callable[[str], None]]:
     def listen(name: str, done: int, total: int) -> None:
         bar.update(task, description=f"{work}: {name}", total=total, completed=done)
 
-    with bar if console.is_terminal else nullcontext(), progress.listening(listen):
+    with bar if is_terminal else nullcontext(), progress.listening(listen):
         yield stage
 
 
-def show_screened(facts: Mapping[str, Any], result: ScreeningResult) -> None:
+def show_screened(facts: Facts) -> None:
     """Print what was kept and why, how far it is proved, and how to train on it."""
     _show(
         facts,
         f", {facts['samples'] - facts['kept']} dropped",
-        _reasons(result),
-        _grid(_screened_rows(facts, result)),
-        sentences=(*_hints(result), _advice(result)),
+        [_reasons(facts), _grid(_screened_rows(facts))],
+        [*filter(None, [facts["reason"]]), _advice(facts)],
     )
 
 
-def show_compressed(facts: Mapping[str, Any]) -> None:
+def show_compressed(facts: Facts) -> None:
     """Print what was kept and how to train on it."""
-    sentences = [_compressed_advice(facts)]
+    more = []
     if facts["weights_output"] is None:
-        sentences.append(
+        more.append(
             "With --weights-output FILE the rows are chosen together with weights, and the model "
             "comes closer to that of all rows."
         )
     share = 100 * facts["kept"] / facts["samples"]
-    _show(facts, f" ({share:.3g} %)", _grid(_compressed_rows(facts)), sentences=sentences)
+    _show(
+        facts,
+        f" ({share:.3g} %)",
+        [_grid(_compressed_rows(facts))],
+        [_compressed_advice(facts), *more],
+    )
 
 
-def _show(
-    facts: Mapping[str, Any], how_many: str, *tables: Table, sentences: Iterable[str]
-) -> None:
-    console = Console()
+def _show(facts: Facts, how_many: str, tables: Iterable[Table], sentences: Iterable[str]) -> None:
+    # rows that go to standard output are not mixed with words
+    console = Console(stderr=facts["output"] == PIPE)
     console.print(
-        f"[bold]{facts['kept']} of {facts['samples']} rows kept[/bold]{how_many}: "
-        + escape(f"{facts['input']} → {facts['output']}")
+        f"[bold]{facts['kept']} of {facts['samples']} rows kept[/bold]{how_many}", highlight=False
     )
     for table in tables:
         console.print(table)
-    for sentence in sentences:
+    more = (*facts["notes"], *_about_features(facts), *_about_output(facts))
+    for sentence in (*sentences, *more):
         console.print(f"\n{escape(sentence)}", highlight=False)
 
 
@@ -100,32 +115,59 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
     return table
 
 
-def _reasons(result: ScreeningResult) -> Table:
+# which rows there are, and why they are written or not
+_REASONS = {
+    "dropped": report.REASONS["dropped"],
+    "weightless": report.REASONS["weightless"],
+    "kept": "not proved to be without influence, or proved to have one",
+}
+
+
+def _reasons(facts: Facts) -> Table:
     table = Table()
     table.add_column("rows")
     table.add_column("count", justify="right")
     table.add_column("share", justify="right")
     table.add_column("why")
-    for name, number, share, why in report.rows(result):
-        table.add_row(name, str(number), f"{share:.1f} %", why)
+    for name, why in _REASONS.items():
+        number = facts[name]
+        if number or name != "weightless":
+            table.add_row(name, str(number), f"{100.0 * number / facts['samples']:.1f} %", why)
     return table
 
 
-def _screened_rows(facts: Mapping[str, Any], result: ScreeningResult) -> Iterator[tuple[str, str]]:
-    if facts["certified"]:
+def _file_rows(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Where rows come from and go to, and what is in them."""
+    yield "input", escape(f"{place(facts['input'], 'input')} ({facts['format']})")
+    if facts["output"] is not None:
+        yield "output", escape(place(facts["output"], "output"))
+    target = facts["target"] or "the first number of a line"
+    classes = "" if facts["classes"] is None else f": {report.describe_labels(facts['classes'])}"
+    yield "target", escape(f"{target}{classes}")
+    yield "features", escape(_describe_features(facts))
+
+
+def _model_row(facts: Facts) -> tuple[str, str]:
+    parameters = {**facts["parameters"], "alpha": facts["alpha"]}
+    given = [f"{name} {value:g}" for name, value in parameters.items() if value]
+    intercept = "with intercept" if facts["fit_intercept"] else "no intercept"
+    return "model", escape(", ".join([facts["loss"], facts["penalty"], *given, intercept]))
+
+
+def _screened_rows(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield from _file_rows(facts)
+    yield _model_row(facts)
+    if facts["certified"] and facts["kept"] < facts["samples"]:
         yield "proof", "[green]certified[/green]: the dropped rows cannot change the model"
-    else:
+    elif not facts["certified"]:
         yield "proof", "[red]not certified[/red]: a guess entered, check the model on all rows"
-    yield "gap", report.describe_gap(result)
+    yield "gap", _describe_gap(facts)
     yield "region", escape(facts["region"])
-    with_intercept = "with intercept" if facts["fit_intercept"] else "no intercept"
-    model = f"{facts['loss']}, {facts['penalty']}, alpha {facts['alpha']:g}, {with_intercept}"
-    yield "model", escape(model)
-    if result.classes is not None:
-        yield "labels", escape(report.describe_labels(result.classes))
 
 
-def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _compressed_rows(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield from _file_rows(facts)
+    yield _model_row(facts)
     yield "method", facts["method"]
     if facts["certified"]:
         same = "the model of the kept rows is the model of all rows"
@@ -137,48 +179,69 @@ def _compressed_rows(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "weights", escape(f"{facts['weights_output']} ({low:.3g} to {high:.3g})")
 
 
-def _advice(result: ScreeningResult) -> str:
+def _describe_gap(facts: Facts) -> str:
+    relative = facts["relative_gap"]
+    return "unbounded" if relative is None else f"{relative:.2g}, relative to a constant model"
+
+
+def place(name: str, which: str) -> str:
+    """A file by its name, and what `-` stands for."""
+    return f"standard {which}" if name == PIPE else name
+
+
+def _describe_features(facts: Facts) -> str:
+    """How many there are, what was done to make them, and which ones are zero."""
+    words = str(facts["n_features"])
+    if facts["preprocessing"]:
+        done = [step["transformer"] for part in facts["preprocessing"] for step in part["steps"]]
+        words += f", after {', '.join(dict.fromkeys(done))}"
+    zero = facts.get("zero_features")
+    if zero:
+        names = listed(list(map(str, zero)))
+        words += f"; {len(zero)} of them are zero at every optimum: {names}"
+    return words
+
+
+def _advice(facts: Facts) -> str:
     """How to train on the kept rows so that the model stays the same."""
-    problem = result.problem
-    if not result.kept.any():
+    if not facts["kept"]:
         return "No row is left: the penalty alone decides the model."
-    if result.kept.all():
+    if facts["kept"] == facts["samples"]:
         return "Train as before: all rows are there."
-    if problem.penalty.is_constraint:
+    if facts["alpha"] is None:
         return "Train on the kept rows with the same radius."
     return (
-        f"Train on the kept rows with alpha_kept = {float(result.alpha_kept)!r}, in place of "
-        f"alpha = {problem.alpha!r}, if your solver averages the loss over its rows: they are "
+        f"Train on the kept rows with alpha_kept = {facts['alpha_kept']!r}, in place of "
+        f"alpha = {facts['alpha']!r}, if your solver averages the loss over its rows: they are "
         "fewer now. A solver that sums the losses, as scikit-learn's SVMs with their C, needs no "
         "change."
     )
 
 
-def _compressed_advice(facts: Mapping[str, Any]) -> str:
+def _compressed_advice(facts: Facts) -> str:
     weights = "" if facts["weights_output"] is None else "these sample weights and "
-    if facts["alpha"] is None:
+    if facts["alpha_kept"] is None:
         return f"Train on the kept rows with {weights}the same radius."
     return (
-        f"Train on the kept rows with {weights}alpha = {facts['alpha']!r}, if your solver averages "
-        "the loss over its rows."
+        f"Train on the kept rows with {weights}alpha = {facts['alpha_kept']!r}, if your solver "
+        "averages the loss over its rows."
     )
 
 
-def _hints(result: ScreeningResult) -> Iterator[str]:
-    """Why nothing was dropped, if nothing was."""
-    if not result.kept.all():
+def _about_features(facts: Facts) -> Iterator[str]:
+    if not facts["preprocessing"]:
         return
-    problem = result.problem
-    if not any(piece.is_flat for piece in problem.pieces):
-        yield (
-            "Nothing was dropped: this loss is flat nowhere, so every row has its influence. "
-            "squared_hinge, hinge, safe_logistic and the insensitive losses have a flat piece."
-        )
-    elif isinstance(result.region, Everything):
-        yield (
-            "Nothing was dropped: the data do not bound the intercept, so no region applies; "
-            "leave --intercept out."
-        )
+    if facts["output"] in (None, PIPE):
+        where = "printed by --json"
     else:
-        change = "a smaller radius" if problem.penalty.is_constraint else "a larger alpha"
-        yield f"Nothing was dropped: {change}, or --screening ellipsoid, may prove more."
+        where = f"in {facts['preprocessing_output'] or 'the metadata of the output'}"
+    yield (
+        f"The transformers were fitted to all rows (what they learned is {where}), and rows are "
+        "written as they are: train with these transformers, and do not fit them again to the kept "
+        "rows."
+    )
+
+
+def _about_output(facts: Facts) -> Iterator[str]:
+    if facts["output"] is None:
+        yield "Nothing was written: add --output FILE for the kept rows."

@@ -32,7 +32,8 @@ def in_one_sentence() -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         raise Refusal(f"{where}{error.strerror or error}.") from error
     except (ValueError, TypeError, MemoryError) as error:
-        raise Refusal(str(error) or type(error).__name__) from error
+        # what other libraries say may go over several lines
+        raise Refusal(" ".join(str(error).split()) or type(error).__name__) from error
 
 
 _GROUP = "safesift.commands"

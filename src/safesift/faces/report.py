@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def describe_regions(result: Verdicts) -> str:
     return worst.region.describe()
 
 
-def describe_labels(classes: NDArray) -> str:
+def describe_labels(classes: Sequence[Any] | NDArray) -> str:
     """Which label of a classification stands for which sign."""
     # numbers in a file of text are read as floats: 1.0 was written as 1, most likely
     names = [

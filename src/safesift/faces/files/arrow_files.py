@@ -1,19 +1,23 @@
-"""Formats of named columns, read through Arrow: comma-separated values with a header, Parquet."""
+"""Formats of named columns, read through Arrow: separated text with a header, and Parquet."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, ClassVar, Self
 
 from safesift.faces.files import arrow as pa
-from safesift.faces.files.columns import collect, labelled, matrices
-from safesift.faces.files.streams import Mask, copy_rows, open_read, reading
-from safesift.faces.files.table import Columns, Table, find_columns, find_features
+from safesift.faces.files.cells import Unusable
+from safesift.faces.files.columns import Survey, collect, labelled, matrices, survey
+from safesift.faces.files.sniffing import find_separator
+from safesift.faces.files.streams import Mask, Source, copy_rows, reading
+from safesift.faces.files.table import TEXT, Columns, Table, find_columns, find_features
 
 _BLOCK_BYTES = 2**23
 _BLOCK_ROWS = 2**16
@@ -25,22 +29,55 @@ class _ArrowTable(Table):
 
     @staticmethod
     @abstractmethod
-    def _names(path: Path) -> list[str]:
+    def _names(source: Source) -> list[str]:
         """The names of all columns."""
 
     @staticmethod
     @abstractmethod
     def _batches(
-        path: Path, columns: Sequence[str], n_rows: int
+        source: Source, columns: Sequence[str], n_rows: int
     ) -> AbstractContextManager[Iterable[pa.RecordBatch]]:
         """These columns, about so many rows at a time."""
 
     @classmethod
-    def read(cls, path: Path, columns: Columns) -> Self:
-        with reading(path, cls.format_name, pa.ArrowException):
-            found = find_columns(columns, cls._names(path))
-            with cls._batches(path, found.used, _BLOCK_ROWS) as batches:
-                return cls(path, *collect(batches, found))
+    def _resolved(cls, source: Source) -> Source:
+        """The same, with all that is to be found out about it."""
+        return source
+
+    @classmethod
+    def read(cls, source: Source, columns: Columns) -> Self:
+        with reading(source, cls.format_name, pa.ArrowException):
+            source = cls._resolved(source)
+            found = find_columns(columns, cls._names(source))
+            text = cls._text(source, found)
+            if found.one_hot == TEXT:
+                found = replace(found, one_hot=text)
+            try:
+                with cls._batches(source, found.used, _BLOCK_ROWS) as batches:
+                    return cls(source, found, collect(batches, found, text))
+            except Unusable:
+                # the whole truth about the features, where they are to blame
+                complaint = cls._complaint(source, found)
+                if not complaint:
+                    raise
+                raise ValueError(complaint) from None
+
+    @classmethod
+    def _text(cls, source: Source, found: Columns) -> tuple[str, ...]:
+        """The features that hold text, of those that may."""
+        asked = found.features if found.one_hot == TEXT else found.one_hot
+        return tuple(cls._survey(source, asked).text) if asked else ()
+
+    @classmethod
+    def _complaint(cls, source: Source, found: Columns) -> str:
+        """What is wrong with the features that should be numbers."""
+        seen = cls._survey(source, found.numbers)
+        return (replace(seen, missing={}) if found.may_miss else seen).complaint
+
+    @classmethod
+    def _survey(cls, source: Source, names: Sequence[str]) -> Survey:
+        with cls._batches(source, names, _BLOCK_ROWS) as batches:
+            return survey(batches, names)
 
     @classmethod
     def blocks(
@@ -51,11 +88,13 @@ class _ArrowTable(Table):
         n_bytes: int,
         target: str | None = None,
     ) -> Iterator[Any]:
-        with reading(path, cls.format_name, pa.ArrowException):
-            features = find_features(names, cls._names(path), n_features, target)
+        source = Source(path)
+        with reading(source, cls.format_name, pa.ArrowException):
+            source = cls._resolved(source)
+            features = find_features(names, cls._names(source), n_features, target)
             wanted = [*features, *filter(None, [target])]
             n_rows = max(n_bytes // (_CELL_BYTES * len(wanted)), 1)
-            with cls._batches(path, wanted, n_rows) as batches:
+            with cls._batches(source, wanted, n_rows) as batches:
                 if target is None:
                     yield from matrices(batches, features)
                 else:
@@ -63,29 +102,43 @@ class _ArrowTable(Table):
 
 
 class CsvTable(_ArrowTable):
-    """A CSV file; its records are copied byte by byte, with their quotes and line ends."""
+    """Separated text; its records are copied byte by byte, with their quotes and line ends."""
 
     format_name = "CSV"
-    extensions = (".csv",)
-    compressible = True
+    extensions: ClassVar[tuple[str, ...]] = (".csv",)
+    is_text = True
+    # what the extension says is between cells, if anything
+    separator: ClassVar[str | None] = None
+
+    @classmethod
+    def _resolved(cls, source: Source) -> Source:
+        head, is_all = source.head()
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise UnicodeError("UTF-16")
+        separator = source.separator or cls.separator or find_separator(head, is_all)
+        return replace(source, separator=separator)
 
     @staticmethod
-    def _names(path: Path) -> list[str]:
-        with CsvTable._batches(path, (), _BLOCK_ROWS) as batches:
-            return batches.schema.names
+    def _names(source: Source) -> list[str]:
+        with CsvTable._batches(source, (), _BLOCK_ROWS) as batches:
+            names = batches.schema.names
+        _check_header(names)
+        return names
 
     @staticmethod
     @contextmanager
     def _batches(
-        path: Path, columns: Sequence[str], n_rows: int
+        source: Source, columns: Sequence[str], n_rows: int
     ) -> Iterator[pa.csv.CSVStreamingReader]:
         """The columns as text, in blocks of bytes; all columns where none is named."""
         with (
-            open_read(path) as stream,
+            source.open() as stream,
             pa.csv.open_csv(
                 stream,
                 read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
-                parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+                parse_options=pa.csv.ParseOptions(
+                    delimiter=source.separator, newlines_in_values=True
+                ),
                 convert_options=pa.csv.ConvertOptions(
                     include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
                 ),
@@ -93,12 +146,42 @@ class CsvTable(_ArrowTable):
         ):
             yield reader
 
-    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
-        with reading(self.path, self.format_name, csv.Error):
-            copy_rows(_records(self.path), keep, stream)
+    def _write(self, keep: Mask, stream: IO[bytes], record: str | None) -> None:
+        with reading(self.source, self.format_name, csv.Error):
+            copy_rows(_records(self.source), keep, stream)
 
 
-def _records(path: Path) -> Iterator[tuple[bool, bytes]]:
+class TsvTable(CsvTable):
+    """Text separated by tabs."""
+
+    format_name = "TSV"
+    extensions = (".tsv", ".tab")
+    separator = "\t"
+
+
+def _check_header(names: Sequence[str]) -> None:
+    """Refuse a first line of numbers, unless it counts the columns as pandas does.
+
+    The first sample would be taken for names, and be lost.
+    """
+    if list(names) == [str(index) for index in range(len(names))]:
+        return
+    if all(map(_is_number, names)):
+        raise ValueError(
+            f"The first line holds numbers ({', '.join(names[:3])}, …) where the names of the "
+            "columns should be: put a line with names before it."
+        )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _records(source: Source) -> Iterator[tuple[bool, bytes]]:
     """The raw bytes of every record, and whether it is a row: not the header, nor an empty line.
 
     The csv module takes from its source exactly the lines of the record it returns, so these are
@@ -112,8 +195,9 @@ def _records(path: Path) -> Iterator[tuple[bool, bytes]]:
             yield line
 
     in_header = True
-    with io.TextIOWrapper(open_read(path), encoding="latin-1", newline="") as text:
-        for cells in csv.reader(lines(text)):
+    separator = source.separator or ","
+    with io.TextIOWrapper(source.open(), encoding="latin-1", newline="") as text:
+        for cells in csv.reader(lines(text), delimiter=separator):
             yield bool(cells) and not in_header, "".join(taken).encode("latin-1")
             in_header &= not cells
             taken.clear()
@@ -126,22 +210,22 @@ class ParquetTable(_ArrowTable):
     extensions = (".parquet", ".pq")
 
     @staticmethod
-    def _names(path: Path) -> list[str]:
-        return pa.parquet.read_schema(path).names
+    def _names(source: Source) -> list[str]:
+        return pa.parquet.read_schema(source.file).names
 
     @staticmethod
     @contextmanager
     def _batches(
-        path: Path, columns: Sequence[str], n_rows: int
+        source: Source, columns: Sequence[str], n_rows: int
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        with pa.parquet.ParquetFile(path) as file:
+        with pa.parquet.ParquetFile(source.file) as file:
             yield file.iter_batches(n_rows, columns=list(columns))
 
-    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
+    def _write(self, keep: Mask, stream: IO[bytes], record: str | None) -> None:
         with (
-            pa.parquet.ParquetFile(self.path) as file,
+            pa.parquet.ParquetFile(self.source.file) as file,
             pa.parquet.ParquetWriter(
-                stream, file.schema_arrow, compression=_codecs(file)
+                stream, _schema(file, record), compression=_codecs(file)
             ) as writer,
         ):
             start = 0
@@ -150,7 +234,16 @@ class ParquetTable(_ArrowTable):
                 kept = group.filter(pa.array(keep[start : start + len(group)]))
                 start += len(group)
                 if len(kept):
+                    kept = kept.replace_schema_metadata(writer.schema.metadata)
                     writer.write_table(kept, row_group_size=len(kept))
+
+
+def _schema(file: pa.parquet.ParquetFile, record: str | None) -> pa.Schema:
+    """The schema of the file, with the record among its metadata."""
+    schema = file.schema_arrow
+    if record is None:
+        return schema
+    return schema.with_metadata({**(schema.metadata or {}), b"safesift": record.encode()})
 
 
 def _codecs(file: pa.parquet.ParquetFile) -> dict[str, str] | str:

@@ -1,35 +1,62 @@
-"""Arrow columns to NumPy arrays, or one sentence that names the column that is not numbers."""
+"""Streams of Arrow batches to samples, or a message that names all columns that are no numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.faces.files import arrow as pa
-from safesift.faces.files.table import Columns
+from safesift.faces.files.cells import (
+    Categories,
+    NotNumbers,
+    known_labels,
+    known_numbers,
+    labels,
+    numbers,
+    open_ends,
+)
+from safesift.faces.files.table import Columns, Samples, listed
 
-_MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "?"}
 
+def collect(batches: Iterable[pa.RecordBatch], columns: Columns, text: Sequence[str]) -> Samples:
+    """The samples of a stream of batches; the Arrow data are let go one by one.
 
-def collect(
-    batches: Iterable[pa.RecordBatch], columns: Columns
-) -> tuple[NDArray, NDArray, NDArray | None]:
-    """Matrix, target and weights of a stream of batches; the Arrow data are let go one by one."""
-    blocks, targets, weights = [], [], []
+    Parameters
+    ----------
+    columns : Columns
+        As found: their `one_hot` are names.
+    text : sequence of str
+        The features that hold text.
+    """
+    known = {name: Categories(name, name in text) for name in columns.one_hot}
+    blocks, codes, targets, weights, ids = [], [], [], [], []
     for first_row, batch in _numbered(batches):
-        blocks.append(_matrix(batch, columns.features, first_row))
+        blocks.append(_matrix(batch, columns.numbers, first_row, columns.may_miss))
+        codes.append([one.of(batch.column(name)) for name, one in known.items()])
         targets.append(_target(batch, columns, first_row))
         if columns.weights:
-            weights.append(_numbers(batch, columns.weights, first_row))
+            weights.append(known_numbers(batch.column(columns.weights), columns.weights, first_row))
+        if columns.id:
+            ids.extend(batch.column(columns.id).to_pylist())
     if not blocks:
-        return np.empty((0, len(columns.features))), np.empty(0), None
+        return Samples(np.empty((0, len(columns.numbers))), np.empty(0), names=columns.numbers)
     if columns.kind == "classification":
-        y = _labels(pa.chunked_array(targets), _found(columns.target))
+        y = labels(pa.chunked_array(targets), _found(columns.target))
     else:
         y = np.concatenate(targets)
-    return _stacked(blocks), y, np.concatenate(weights) if weights else None
+    return Samples(
+        X=_stacked(blocks),
+        y=y,
+        weights=np.concatenate(weights) if weights else None,
+        names=columns.numbers,
+        categories=_joined(codes) if known else None,
+        category_names=tuple(known),
+        ids=ids if columns.id else None,
+    )
 
 
 def matrices(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterator[NDArray]:
@@ -43,8 +70,8 @@ def labelled(
 ) -> Iterator[tuple[NDArray, NDArray]]:
     """The features and the labels of a stream of batches; text stays text, whatever it holds."""
     for first_row, batch in _numbered(batches):
-        labels = _label_cells(batch.column(target), target, first_row)
-        yield _matrix(batch, names, first_row), labels.to_numpy(zero_copy_only=False)
+        found = known_labels(batch.column(target), target, first_row)
+        yield _matrix(batch, names, first_row), found.to_numpy(zero_copy_only=False)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -55,19 +82,29 @@ def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Recor
         first_row += len(batch)
 
 
-def _matrix(batch: pa.RecordBatch, names: Sequence[str], first_row: int) -> NDArray:
-    return np.column_stack([_numbers(batch, name, first_row) for name in names])
+def _matrix(
+    batch: pa.RecordBatch, names: Sequence[str], first_row: int, may_miss: bool = False
+) -> NDArray:
+    if not names:
+        return np.empty((len(batch), 0))
+    columns = [known_numbers(batch.column(name), name, first_row, may_miss) for name in names]
+    return np.column_stack(columns)
 
 
 def _target(batch: pa.RecordBatch, columns: Columns, first_row: int) -> NDArray | pa.Array:
     """The target of a batch; labels stay as they are until all of them are known."""
+    target = _found(columns.target)
     if columns.kind == "classification":
-        return batch.column(_found(columns.target))
+        return batch.column(target)
     if columns.kind == "regression":
-        return _numbers(batch, _found(columns.target), first_row)
-    lower = _open_ends(batch, _found(columns.target), first_row, -np.inf)
-    upper = _open_ends(batch, _found(columns.upper), first_row, np.inf)
-    return np.column_stack([lower, upper])
+        return known_numbers(batch.column(target), target, first_row)
+    upper = _found(columns.upper)
+    return np.column_stack(
+        [
+            open_ends(batch.column(target), target, first_row, -np.inf),
+            open_ends(batch.column(upper), upper, first_row, np.inf),
+        ]
+    )
 
 
 def _found(name: str | None) -> str:
@@ -87,123 +124,80 @@ def _stacked(blocks: list[NDArray]) -> NDArray:
     return out
 
 
-def _numbers(batch: pa.RecordBatch, column: str, first_row: int) -> NDArray:
-    """A column as finite numbers: float32 where it holds those, else float64."""
-    cells = _plain(batch.column(column))
-    if cells.null_count:
-        raise _missing(column, first_row + int(np.argmax(np.asarray(cells.is_null()))))
-    values = _values(cells, column, first_row)
-    finite = np.isfinite(values)
-    if not finite.all():
-        raise _missing(column, first_row + int(np.argmin(finite)))
-    return values
+def _joined(blocks: list[list[NDArray]]) -> NDArray:
+    return np.column_stack([np.concatenate(parts) for parts in zip(*blocks, strict=True)])
 
 
-def _open_ends(batch: pa.RecordBatch, column: str, first_row: int, infinite: float) -> NDArray:
-    """A column of interval ends as numbers, `infinite` where a cell is missing."""
-    cells = _plain(batch.column(column))
-    if _is_text(cells.type):
-        # as NaN, so that a message about another cell still counts the rows right
-        texts = ["nan" if _is_blank(cell) else cell for cell in cells.to_pylist()]
-        cells = pa.array(texts, pa.string())
-    values = _values(cells, column, first_row)
-    return np.where(np.isnan(values), infinite, values)
+# --- what is wrong with the features, all of it at once -------------------------------------------
 
 
-def _labels(cells: pa.ChunkedArray, column: str) -> NDArray:
-    """A column of labels: numbers or Python strings.
+@dataclass(frozen=True)
+class Survey:
+    """The features that are not numbers throughout.
 
-    Text that holds numbers throughout is taken as numbers, so that 1 and 1.0 are one label.
+    Attributes
+    ----------
+    text, commas, other : dict of str to str
+        Columns of text, of numbers with decimal commas or of something else, and what it is.
+    missing, infinite : dict of str to int
+        Columns of numbers where some are missing or infinite, and the first such row.
     """
-    cells = _label_cells(cells, column)
-    if not _is_text(cells.type):
-        return cells.to_numpy()
+
+    text: dict[str, str] = field(default_factory=dict)
+    commas: dict[str, str] = field(default_factory=dict)
+    other: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+    infinite: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with them, and the options that help."""
+        return " ".join(
+            _sentence(found, complaint)
+            for kind, complaint in _COMPLAINTS.items()
+            if (found := getattr(self, kind))
+        )
+
+
+# what to say of columns, one or several
+_COMPLAINTS = {
+    "text": "{hold} {example}: make categories of {them} with --one-hot, or leave {them} out with "
+    "--ignore.",
+    "commas": "{hold} {example}: write points in their place.",
+    "other": "{hold} {example}: leave {them} out with --ignore.",
+    "missing": "{have} missing values (first in row {example}): fill those in with --impute mean, "
+    "or remove the rows.",
+    "infinite": "{have} infinite values (first in row {example}): remove the rows, or leave {them} "
+    "out with --ignore.",
+}
+_ONE = {"hold": "holds", "have": "has", "them": "it"}
+_SEVERAL = {word: word for word in _ONE}
+
+
+def _sentence(found: Mapping[str, Any], complaint: str) -> str:
+    names, examples = listed([repr(name) for name in found]), list(found.values())
+    example = examples[0] if isinstance(examples[0], str) else min(examples)
+    who, words = ("column", _ONE) if len(found) == 1 else ("columns", _SEVERAL)
+    return f"The {who} {names} {complaint.format(example=example, **words)}"
+
+
+def survey(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Survey:
+    """Look at all cells of some columns."""
+    found = Survey()
+    for first_row, batch in _numbered(batches):
+        for name in names:
+            if not any(name in kind for kind in (found.text, found.commas, found.other)):
+                _look(found, name, batch.column(name), first_row)
+    return found
+
+
+def _look(found: Survey, name: str, cells: pa.Array, first_row: int) -> None:
     try:
-        return cells.cast(pa.float64()).to_numpy()
-    except pa.ArrowInvalid:
-        return cells.to_numpy()
-
-
-def _label_cells(
-    cells: pa.Array | pa.ChunkedArray, column: str, first_row: int = 0
-) -> pa.Array | pa.ChunkedArray:
-    """Labels as numbers or text, none of them missing."""
-    cells = _plain(cells)
-    if not _is_number(cells.type):
-        cells = _as_text(cells, column)
-    missing = np.asarray(cells.is_null())
-    if _is_text(cells.type):
-        missing |= np.asarray(pa.compute.equal(cells, "").fill_null(True))
-    if missing.any():
-        raise _missing(column, first_row + int(np.argmax(missing)))
-    return cells
-
-
-def _plain(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    return cells.cast(cells.type.value_type) if pa.types.is_dictionary(cells.type) else cells
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    # string views came to Arrow later than the oldest version in use
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
-
-
-def _is_blank(cell: str | None) -> bool:
-    return cell is None or cell.strip().lower() in _MISSING
-
-
-def _as_text(cells: pa.ChunkedArray, column: str) -> pa.ChunkedArray:
-    try:
-        return cells.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ValueError(f"The column {column!r} holds {cells.type}, not labels.") from None
-
-
-def _values(cells: pa.Array, column: str, first_row: int) -> NDArray:
-    return _parsed(cells, column, first_row) if _is_text(cells.type) else _cast(cells, column)
-
-
-def _cast(cells: pa.Array, column: str) -> NDArray:
-    if pa.types.is_decimal(cells.type):
-        cells = cells.cast(pa.float64())
-    if not _is_number(cells.type):
-        raise _unusable(column, f"holds {cells.type}")
-    values = cells.to_numpy(zero_copy_only=False)
-    return values if values.dtype == np.float32 else values.astype(np.float64, copy=False)
-
-
-def _parsed(cells: pa.Array, column: str, first_row: int) -> NDArray:
-    try:
-        return cells.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowInvalid:
-        # blanks around a number, a plus sign, or something that is not a number
-        rows = enumerate(cells.to_pylist(), start=first_row)
-        return np.array([_number(cell, column, row) for row, cell in rows])
-
-
-def _number(cell: str, column: str, row: int) -> float:
-    try:
-        # Python alone reads 1_000 as a number
-        return float(cell.replace("_", "?"))
-    except ValueError:
-        if _is_blank(cell):
-            raise _missing(column, row) from None
-        raise _unusable(column, f"holds text ({cell[:40]!r} in row {row + 1})") from None
-
-
-def _unusable(column: str, what: str) -> ValueError:
-    return ValueError(
-        f"The column {column!r} {what}: leave it out with --ignore, or name the columns of numbers "
-        "with --features."
-    )
-
-
-def _missing(column: str, row: int) -> ValueError:
-    return ValueError(
-        f"The column {column!r} has a missing or infinite value (first in row {row + 1}): "
-        "fill it in, remove the row, or leave the column out."
-    )
+        values = numbers(cells, name, first_row)
+    except NotNumbers as error:
+        getattr(found, error.kind)[name] = error.what
+        found.missing.pop(name, None)
+        return
+    for where, rows in ((np.isnan(values), found.missing), (np.isinf(values), found.infinite)):
+        if name not in rows and where.any():
+            rows[name] = first_row + int(np.argmax(where)) + 1

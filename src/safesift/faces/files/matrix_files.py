@@ -7,6 +7,7 @@ import math
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -14,8 +15,13 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from safesift.faces.files.streams import Mask, copy_rows, open_read, reading
-from safesift.faces.files.table import Columns, Table, find_name, refuse_names
+from safesift.faces.files.streams import Mask, Source, copy_rows, reading
+from safesift.faces.files.table import Columns, Samples, Table, find_name, refuse_names
+
+# under this name an archive says what the columns of X are called
+_NAMES = "feature_names"
+# and under this one what was done to its rows
+_RECORD = "safesift"
 
 
 class NpzTable(Table):
@@ -25,22 +31,30 @@ class NpzTable(Table):
     extensions = (".npz",)
 
     @classmethod
-    def read(cls, path: Path, columns: Columns) -> Self:
-        refuse_names(columns, cls.format_name, "features", "ignore")
-        names = ["X", columns.target or "y", *filter(None, (columns.upper, columns.weights))]
-        X, y, *others = _load_all(path, names)
+    def read(cls, source: Source, columns: Columns) -> Self:
+        refuse_names(columns, cls.format_name, "features", "ignore", "one_hot")
+        columns = replace(columns, target=columns.target or "y")
+        arrays = _load_all(source, [*filter(None, ("X", *columns.used))])
+        X, y = arrays["X"], arrays[str(columns.target)]
         if columns.upper:
-            y = np.column_stack([y, others.pop(0)])
+            y = np.column_stack([y, arrays[columns.upper]])
         elif columns.kind == "interval" and y.ndim == 1:
             raise ValueError(
-                f"--upper is missing: name the array of upper ends, or let {names[1]!r} have two "
-                "columns."
+                f"--upper is missing: name the array of upper ends, or let {columns.target!r} have "
+                "two columns."
             )
-        return cls(path, X, y, *others)
+        samples = Samples(
+            X,
+            y,
+            weights=arrays[columns.weights] if columns.weights else None,
+            names=_feature_names(source, X),
+            ids=arrays[columns.id].tolist() if columns.id else None,
+        )
+        return cls(source, columns, samples)
 
     @classmethod
     def holds_targets(cls, path: Path) -> bool:
-        with reading(path, cls.format_name), zipfile.ZipFile(path) as archive:
+        with reading(Source(path), cls.format_name), zipfile.ZipFile(path) as archive:
             return "y.npy" in archive.namelist()
 
     @classmethod
@@ -52,8 +66,9 @@ class NpzTable(Table):
         n_bytes: int,
         target: str | None = None,
     ) -> Iterator[Any]:
+        source = Source(path)
         target = target or ("y" if cls.holds_targets(path) else None)
-        with reading(path, cls.format_name, ValueError), zipfile.ZipFile(path) as archive:
+        with reading(source, cls.format_name, ValueError), zipfile.ZipFile(path) as archive:
             X = _Member(archive, "X", "a matrix of numbers", 2)
             n_rows = max(n_bytes // max(X.row_bytes, 1), 1)
             if target is None:
@@ -64,34 +79,48 @@ class NpzTable(Table):
                 raise ValueError(f"X has {len(X)} rows but {target} has {len(y)} entries")
             yield from zip(X.parts(n_rows), y.parts(n_rows), strict=True)
 
-    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
-        with zipfile.ZipFile(self.path) as archive:
+    def _write(self, keep: Mask, stream: IO[bytes], record: str | None) -> None:
+        with zipfile.ZipFile(self.source.file) as archive:
             compression = archive.infolist()[0].compress_type
         with (
-            np.load(self.path) as arrays,
+            np.load(self.source.file) as arrays,
             zipfile.ZipFile(stream, "w", compression) as archive,
         ):
             for name in arrays.files:
                 array = _load(arrays, name)
                 if array.shape[:1] == (self.n_rows,):
                     array = array[keep]
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    npy.write_array(member, array, allow_pickle=False)
+                if name != _RECORD:
+                    _store(archive, name, array)
+            if record is not None:
+                _store(archive, _RECORD, np.array(record))
 
 
-def _load_all(path: Path, names: list[str]) -> list[NDArray]:
+def _store(archive: zipfile.ZipFile, name: str, array: NDArray) -> None:
+    with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        npy.write_array(member, array, allow_pickle=False)
+
+
+def _load_all(source: Source, names: list[str]) -> dict[str, NDArray]:
     """These arrays of an archive, which must have one entry per sample."""
-    with reading(path, NpzTable.format_name), zipfile.ZipFile(path):
+    with reading(source, NpzTable.format_name), zipfile.ZipFile(source.file):
         pass  # np.load would take a file that is not an archive for a pickle
-    with np.load(path) as arrays:
-        found = [_load(arrays, find_name(name, arrays.files, "array")) for name in names]
-    n_rows = {array.shape[:1] for array in found}
+    with np.load(source.file) as arrays:
+        found = {name: _load(arrays, find_name(name, arrays.files, "array")) for name in names}
+    n_rows = {array.shape[:1] for array in found.values()}
     if len(n_rows) > 1 or n_rows == {()}:
-        shapes = ", ".join(
-            f"{name} {array.shape}" for name, array in zip(names, found, strict=True)
-        )
-        raise ValueError(f"{path}: the arrays must have one entry per sample, got {shapes}.")
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in found.items())
+        raise ValueError(f"{source}: the arrays must have one entry per sample, got {shapes}.")
     return found
+
+
+def _feature_names(source: Source, X: NDArray) -> tuple[str, ...] | None:
+    """What the archive calls the columns of X, where it says so."""
+    with np.load(source.file) as arrays:
+        names = _load(arrays, _NAMES) if _NAMES in arrays.files else None
+    if names is None or names.shape != X.shape[1:]:
+        return None
+    return tuple(map(str, names.tolist()))
 
 
 def _load(arrays: np.lib.npyio.NpzFile, name: str) -> NDArray:
@@ -146,19 +175,22 @@ class SvmlightTable(Table):
     """
 
     format_name = "svmlight"
-    extensions = (".svm", ".svmlight", ".libsvm", ".txt")
-    compressible = True
+    extensions = (".svm", ".svmlight", ".libsvm")
+    is_text = True
 
     @classmethod
-    def read(cls, path: Path, columns: Columns) -> Self:
+    def read(cls, source: Source, columns: Columns) -> Self:
         if columns.kind == "interval":
             raise ValueError(
                 "An interval has two ends, and svmlight files hold one target per row: use CSV, "
                 "Parquet or npz."
             )
-        refuse_names(columns, cls.format_name, "target", "upper", "features", "ignore", "weights")
-        with reading(path, cls.format_name, ValueError), open_read(path) as stream:
-            return cls(path, *_parse(stream))
+        refuse_names(
+            columns, cls.format_name,
+            "target", "upper", "features", "ignore", "weights", "id", "one_hot",
+        )  # fmt: skip
+        with reading(source, cls.format_name, ValueError), source.open() as stream:
+            return cls(source, columns, Samples(*_parse(stream)))
 
     @classmethod
     def holds_targets(cls, path: Path) -> bool:
@@ -175,17 +207,18 @@ class SvmlightTable(Table):
     ) -> Iterator[Any]:
         if target is not None:
             raise ValueError(f"There is no column {target!r}: {cls.format_name} files name none.")
-        with reading(path, cls.format_name, ValueError):
+        source = Source(path)
+        with reading(source, cls.format_name, ValueError):
             # whether columns are counted from 0 is a question to the whole file
-            with open_read(path) as lines:
+            with source.open() as lines:
                 from_zero = any(_FIRST_COLUMN.search(line) for line in lines)
-            with open_read(path) as lines:
+            with source.open() as lines:
                 while part := lines.readlines(n_bytes):
                     text = io.BytesIO(b"".join(part))
                     yield _parse(text, n_features=n_features, zero_based=from_zero)
 
-    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
-        with open_read(self.path) as lines:
+    def _write(self, keep: Mask, stream: IO[bytes], record: str | None) -> None:
+        with self.source.open() as lines:
             copy_rows(((_is_sample(line), line) for line in lines), keep, stream)
 
 

@@ -12,7 +12,12 @@ from typing import IO, Any, ClassVar, Literal, Self
 
 from numpy.typing import NDArray
 
-from safesift.faces.files.streams import Mask, replacing
+from safesift.faces.files.streams import Mask, Source, writing
+
+# in place of the names of columns: all that hold text
+TEXT: Literal["text"] = "text"
+# columns that often hold what is to be predicted
+_USUAL_TARGETS = ("target", "label", "class", "y", "outcome", "species", "survived", "diagnosis")
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,14 @@ class Columns:
         Columns that are not features.
     weights : str or None
         The column of sample weights.
+    id : str or None
+        The column by which rows are named.
+    one_hot : tuple of str, or "text"
+        The features that are categories; "text" for all that hold text.
+    may_miss : bool
+        Whether values of features may be missing.
     kind : {"classification", "regression", "interval"}
-        What the target must hold: any two labels, numbers, or the ends of intervals.
+        What the target must hold: labels, numbers, or the ends of intervals.
     """
 
     target: str | None = None
@@ -40,12 +51,48 @@ class Columns:
     features: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     weights: str | None = None
+    id: str | None = None
+    one_hot: tuple[str, ...] | Literal["text"] = ()
+    may_miss: bool = False
     kind: Literal["classification", "regression", "interval"] = "classification"
 
     @property
     def used(self) -> tuple[str, ...]:
         """The columns to read, once each."""
-        return (*self.features, *filter(None, (self.target, self.upper, self.weights)))
+        return (*self.features, *filter(None, (self.target, self.upper, self.weights, self.id)))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The features that are not categories."""
+        return tuple(name for name in self.features if name not in self.one_hot)
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What was read of a file.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_numbers)
+        The features that are numbers; NaN where one is missing.
+    y : array of shape (n_rows,) or (n_rows, 2)
+    weights : array of shape (n_rows,) or None
+    names : tuple of str, or None
+        Of the columns of X, where they have names.
+    categories : array of objects of shape (n_rows, n_categories) or None
+        The features that are categories: text or numbers, NaN where one is missing.
+    category_names : tuple of str
+    ids : sequence or None
+        By which rows are named.
+    """
+
+    X: Any
+    y: NDArray
+    weights: NDArray | None = None
+    names: tuple[str, ...] | None = None
+    categories: NDArray | None = None
+    category_names: tuple[str, ...] = ()
+    ids: Sequence[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,25 +101,24 @@ class Table(ABC):
 
     Attributes
     ----------
-    path : Path
-    X : array or CSR matrix of shape (n_rows, n_features)
-    y : array of shape (n_rows,) or (n_rows, 2)
-    weights : array of shape (n_rows,) or None
+    source : Source
+    columns : Columns
+        As found: with the features spelled out, and the target that the format implies.
+    samples : Samples
     """
 
-    path: Path
-    X: Any
-    y: NDArray
-    weights: NDArray | None = None
+    source: Source
+    columns: Columns
+    samples: Samples
 
     format_name: ClassVar[str]
     extensions: ClassVar[tuple[str, ...]]
-    # whether files of the format may be compressed as a whole
-    compressible: ClassVar[bool] = False
+    # whether files of the format may be compressed as a whole, and come through a pipe
+    is_text: ClassVar[bool] = False
 
     @classmethod
     @abstractmethod
-    def read(cls, path: Path, columns: Columns) -> Self:
+    def read(cls, source: Source, columns: Columns) -> Self:
         """Read a file; ValueError says in one sentence what is wrong with it."""
 
     @classmethod
@@ -107,30 +153,39 @@ class Table(ABC):
         """
 
     @abstractmethod
-    def _write(self, keep: Mask, stream: IO[bytes]) -> None:
-        """Write the rows where `keep` is True."""
+    def _write(self, keep: Mask, stream: IO[bytes], record: str | None) -> None:
+        """Write the rows where `keep` is True, and the record where the format has a place."""
 
     @property
     def n_rows(self) -> int:
         """Number of samples."""
-        return len(self.y)
+        return len(self.samples.y)
 
-    def write_rows(self, keep: Mask, path: Path) -> None:
+    def write_rows(self, keep: Mask, output: str | Path, record: str | None = None) -> None:
         """Write the rows where `keep` is True, in order and unchanged, to a file of this format.
 
         The rows come from the file itself, with everything in them that is not a feature.
+
+        Parameters
+        ----------
+        output : str or Path
+            The file, or `-` for standard output.
+        record : str, optional
+            What else to say about them: goes into files that are not text, under the name
+            safesift.
         """
         if len(keep) != self.n_rows:
             raise ValueError(f"keep has {len(keep)} entries but the table has {self.n_rows} rows.")
-        with replacing(path) as stream:
-            self._write(keep, stream)
+        with writing(str(output)) as stream:
+            self._write(keep, stream, record)
 
 
 def refuse_names(columns: Columns, format_name: str, *options: str) -> None:
     """Refuse the parts that a format without column names cannot have."""
     for option in options:
         if getattr(columns, option):
-            raise ValueError(f"--{option} names a column, and {format_name} files have no columns.")
+            flag = option.replace("_", "-")
+            raise ValueError(f"--{flag} names a column, and {format_name} files have no columns.")
 
 
 def find_name(name: str, names: Sequence[str], what: str = "column") -> str:
@@ -142,30 +197,51 @@ def find_name(name: str, names: Sequence[str], what: str = "column") -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         raise ValueError(f"There is no {what} {name!r}: did you mean {near[0]!r}?")
-    raise ValueError(f"There is no {what} {name!r}: there are {_listed(names)}.")
+    raise ValueError(f"There is no {what} {name!r}: there are {listed(names)}.")
 
 
 def find_columns(columns: Columns, names: Sequence[str]) -> Columns:
     """The same with the features spelled out, or one sentence that says what cannot be."""
     if not columns.target:
-        raise ValueError(f"--target is missing: name the column to predict, of {_listed(names)}.")
+        raise ValueError(_no_target(names))
     if columns.features and columns.ignore:
         raise ValueError("Give --features or --ignore, not both.")
     if columns.kind == "interval" and not columns.upper:
         raise ValueError(
             "--upper is missing: name the column of upper ends; --target holds the lower ones."
         )
-    given = {part: getattr(columns, part) for part in ("target", "upper", "weights")}
+    given = {part: getattr(columns, part) for part in ("target", "upper", "weights", "id")}
     taken = {part: find_name(name, names) for part, name in given.items() if name}
     _check_one_part_each(taken, columns.features)
-    others = {*taken.values(), *(find_name(name, names) for name in columns.ignore)}
+    # a column without a name holds row numbers, as pandas writes them
+    others = {"", *taken.values(), *(find_name(name, names) for name in columns.ignore)}
     features = columns.features or [name for name in names if name not in others]
     if not features:
         raise ValueError(
             "There is no feature left: every column is --target, --weights or ignored."
         )
     found = tuple(find_name(name, names) for name in dict.fromkeys(features))
-    return replace(columns, features=found, ignore=())
+    nameless = ("",) if "" in names and "" not in found else ()
+    one_hot = _one_hot(columns, found, names)
+    return replace(columns, features=found, ignore=nameless, one_hot=one_hot)
+
+
+def _no_target(names: Sequence[str]) -> str:
+    usual = [name for name in names if name.lower() in _USUAL_TARGETS]
+    example = f", for instance --target {(usual or names)[-1]}" if names else ""
+    return f"--target is missing: name the column to predict{example}; there are {listed(names)}."
+
+
+def _one_hot(
+    columns: Columns, features: tuple[str, ...], names: Sequence[str]
+) -> tuple[str, ...] | Literal["text"]:
+    """The categories in the order of the features, each of which must be one."""
+    if columns.one_hot == TEXT:
+        return TEXT
+    for name in columns.one_hot:
+        if find_name(name, names) not in features:
+            raise ValueError(f"--one-hot {name}: the column is not a feature.")
+    return tuple(name for name in features if name in columns.one_hot)
 
 
 def _check_one_part_each(taken: Mapping[str, str], features: Sequence[str]) -> None:
@@ -194,6 +270,7 @@ def find_features(
     return [find_name(name, names) for name in wanted or others]
 
 
-def _listed(names: Sequence[str], most: int = 8) -> str:
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Some names, and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
