@@ -41,7 +41,7 @@ PROVOKED = [
      "has its influence: use --loss squared_hinge, hinge, safe_logistic or an insensitive one."),
     ("data.npz", ("--alpha", "100"), "at --alpha 100 most of them are inside the margin"),
     ("wide.npz", ("--effort", "quick"), "so use --scale standard."),
-    ("wide.npz", ("--effort", "quick"), "'large' is 1e+09 times as large as 'small'"),
+    ("wide.npz", ("--effort", "quick"), "column 'large' is 1e+09 times as large as column 'small'"),
     ("data.npz", ("--effort", "quick", "--alpha", "1e-9", "--screening", "norm_ball",
                   "--no-intercept"), "use --effort full"),
     ("data.npz", ("--max-iter", "1", "--alpha", "1e-9", "--screening", "norm_ball",

@@ -299,7 +299,7 @@ def test_labels_from_two_sides_are_refused(pool, training, model, tmp_path):
     [
         (lambda X: X, np.repeat("odd", N_POOL), "y_pool has the label 'odd' .first in row 0."),
         (lambda X: X, np.repeat(1, N_POOL), "y_pool has the label 1 .*'common' and 'rare'"),
-        (lambda X: X, [None] * N_POOL, "y_pool has the label None"),
+        (lambda X: X, [None] * N_POOL, "missing labels"),
         (lambda X: X, pd.array([pd.NA] * N_POOL, "string"), "missing labels"),
         (lambda X: X, ["common"] * 7, f"y_pool has 7 entries but X_pool has {N_POOL} rows"),
         (lambda X: X, ["common"] * (N_POOL + 1), f"but X_pool has {N_POOL} rows"),

@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 # module -> the public names it holds; loaded when first used, so that the import stays cheap
 _PUBLIC = {
-    "safesift.conventions": ("C_from_alpha", "alpha_from_C"),
+    "safesift.losses.conventions": ("C_from_alpha", "alpha_from_C"),
     "safesift.estimators.classifier": ("SafeClassifier",),
     "safesift.estimators.compression_curve": ("CompressionCurve", "compression_curve"),
     "safesift.estimators.cross_validation": ("SafeClassifierCV", "SafeRegressorCV"),
@@ -56,7 +56,6 @@ registry.provide("format_of", "safesift.faces.files")
 
 if TYPE_CHECKING:
     from safesift import grids, losses, penalties, regions
-    from safesift.conventions import C_from_alpha, alpha_from_C
     from safesift.estimators.classifier import SafeClassifier
     from safesift.estimators.compression_curve import CompressionCurve, compression_curve
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from safesift.estimators.sampler import SampleCompressor, SampleScreener
     from safesift.estimators.tracker import SafeTracker
     from safesift.faces.plotting import plot_losses
+    from safesift.losses.conventions import C_from_alpha, alpha_from_C
     from safesift.losses.omegas import CustomOmega, Omega
     from safesift.losses.safe import SetDistance, infimum_convolution, make_safe
     from safesift.regions import RegionError

@@ -48,7 +48,7 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"remove or impute them first",
      "fill missing values in with --impute mean, or remove those rows"),
     (r"rescale the features first", "use --scale standard"),
-    (r"scale the columns \(StandardScaler, or --scale standard\)", "use --scale standard"),
+    (r"scale the columns \(StandardScaler\)", "use --scale standard"),
     (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
     # the model
     (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.design.arrays import is_missing
 from safesift.problem.inputs import vector
 
 Array = NDArray[np.float64]
@@ -95,6 +96,8 @@ def signs_of(name: str, labels: NDArray, classes: NDArray, start: int = 0) -> ND
     known = negative | positive
     if not np.all(known):
         row = int(np.argmin(known))
+        if is_missing(labels[row]):
+            raise ValueError(f"{name} contains missing labels: remove those rows first.")
         raise ValueError(
             f"{name} has the label {shown(labels[row])} (first in row {start + row}), which is "
             f"none of the model's classes, {_listed(classes)}."
