@@ -254,7 +254,7 @@ def test_a_grid_ends_where_the_score_gets_no_better(two_classes):
 def test_what_cannot_be_solved_ends_a_grid_and_is_not_part_of_it():
     """Nobody asked for those alphas: nobody is told, unless a better one may be among them."""
     X, y = load_breast_cancer(return_X_y=True)
-    model = ss.SafeClassifierCV(4, cv=2, loss="hinge", max_iter=300, random_state=0)
+    model = ss.SafeClassifierCV(4, cv=2, tol=3e-11)
     with pytest.warns(UserWarning, match="beyond it tol is not reached, so scale") as said:
         model.fit(X, y)
     assert not [one for one in said if issubclass(one.category, ConvergenceWarning)]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from safesift import safe_path
 from safesift.problem.inputs import make_problems
@@ -85,9 +86,9 @@ def test_epochs_get_the_time_of_a_gram_matrix():
     assert 1 <= few < many
 
 
-def test_wide_smooth_problems_are_relayed():
+def test_wide_problems_and_kinks_are_relayed():
     assert choose(problem_of(n=20, p=2000), 10).name == "relay"
-    assert choose(problem_of(n=20, p=2000, loss="hinge"), 1).name == "dual_descent"
+    assert choose(problem_of(n=20, p=2000, loss="hinge"), 1).name == "relay"
     assert choose(problem_of(n=20, p=6000), 10).name == "dual_descent"
 
 
@@ -98,3 +99,17 @@ def test_a_path_of_small_alphas_converges():
     y = np.sign(rng.normal(size=400))
     path = safe_path(X, y, alphas=[1e-3, 1e-6, 1e-9], tol=1e-7, fit_intercept=False)
     assert (path.relative_gaps <= 1e-7).all()
+
+
+def test_kinks_and_raw_columns_converge():
+    """Along a path where a thousand epochs end nowhere near: columns of very different scale."""
+    X, y = load_breast_cancer(return_X_y=True)
+    problem = make_problems(X, y, loss="hinge", penalty="l2", alpha=1.0).problem
+    levels = [[problem.at_level(alpha)] for alpha in np.geomspace(1e4, 1e-3, 8)]
+    epochs = [fit for (fit,) in dual_descent(levels, Settings(1e-6))]
+    both = [fit for (fit,) in relay(levels, Settings(1e-6))]
+    assert not all(fit.converged for fit in epochs)
+    assert all(fit.converged for fit in both)
+    # half of the steps are for epochs, once; from then on there are none
+    (handed_over,) = [k for k, fit in enumerate(both) if fit.n_iter > 500]
+    assert all(fit.n_iter < 250 for fit in both[handed_over + 1 :])

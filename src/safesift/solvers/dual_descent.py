@@ -127,9 +127,10 @@ class Relay(Solver):
     """Epochs as long as they are cheap, Newton's method on the Gram matrix from there.
 
     Epochs cost little, and with many columns they are done before a Gram matrix would be; for small
-    alphas they may need a thousand. So they get the time that a Gram matrix costs. At the first
-    level where they need more, Newton's method takes over at the point where they got to, and goes
-    on along the path by itself: its matrix is there by then.
+    alphas, or columns in different units, thousands may not do. So they get the time that a Gram
+    matrix costs; of a loss with kinks, for which Newton's method takes many, half of all steps. At
+    the first level where they need more, Newton's method takes over at the point where they got to,
+    and goes on along the path by itself: its matrix is there by then.
     """
 
     name = "relay"
@@ -138,13 +139,14 @@ class Relay(Solver):
         super().__init__(problem, settings, start)
         self._hand_to(DualDescent(problem, settings, start))
         # where the steps are few, half of them are Newton's
-        epochs = passes_of_a_gram(rows_of(problem.design), _FACTORS)
-        self._affordable = max(min(settings.max_iter // 2, epochs), 1)
+        self._affordable = settings.max_iter // 2
+        if math.isfinite(problem.loss.smoothness):
+            epochs = passes_of_a_gram(rows_of(problem.design), _FACTORS)
+            self._affordable = min(self._affordable, epochs)
+        self._affordable = max(self._affordable, 1)
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
-        if math.isinf(problem.loss.smoothness):
-            return f"the loss {problem.loss!r} has kinks"
         return DualDescent.refusal(problem) or Newton.refusal(problem)
 
     @classmethod
