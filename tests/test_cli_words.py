@@ -20,6 +20,9 @@ PROVOKED = [
      "with --impute mean, or remove those rows."),
     ("huge.npz", (), "too large to square (first in row 1, norm beyond 1e154): use --scale "
      "standard."),
+    ("halves.npz", (), "The target is continuous (such as 1.5), and a classification loss needs "
+     "labels: use a --loss for numbers, such as squared_epsilon_insensitive, or whole numbers or "
+     "text for labels."),
     ("one_class.npz", (), "The target has one class only"),
     ("data.npz", ("--weights", "negative"), "--weights is negative (first in row 4)"),
     ("data.npz", ("--loss", "squared"), "use a --loss for labels, such as squared_hinge"),
@@ -76,6 +79,7 @@ def folder(tmp_path_factory):
     X, y, weight = samples()
     negative = np.where(np.arange(len(y)) == 3, -1.0, weight)
     np.savez(path / "data.npz", X=X, y=y, negative=negative)
+    np.savez(path / "halves.npz", X=X, y=1.5 * (y == "yes"))
     np.savez(path / "nan.npz", X=[[1.0], [np.nan]], y=[0, 1])
     np.savez(path / "huge.npz", X=[[1e200], [1.0]], y=[0, 1])
     np.savez(path / "one_class.npz", X=X, y=np.full(len(y), "a"))

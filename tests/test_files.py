@@ -363,6 +363,8 @@ def test_parquet_labels_of_no_use(tmp_path):
         ({"y": [0, 1]}, {}, "no array 'X'"),
         ({"X": [[1.0]], "y": [0, 1]}, {}, r"one entry per sample, got X \(1, 1\), y \(2,\)"),
         ({"X": [[1.0]], "y": 0}, {}, "one entry per sample"),
+        ({"X": [1.0, 2.0], "y": [0, 1]}, {}, "X must be a matrix"),
+        ({"X": [["a"], ["b"]], "y": [0, 1]}, {}, "X holds <U1, not numbers"),
         ({"X": [[1.0]], "y": np.array([{}], dtype=object)}, {}, "'y' cannot be read: Object"),
         ({"X": [[1.0]], "y": [0], "sample_weight": [1]}, {"weights": "weights"}, "sample_weight"),
         ({"X": [[1.0]], "y": [0]}, {"features": ("a",)}, "--features names a column"),

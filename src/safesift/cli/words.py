@@ -52,6 +52,9 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
     # the model
     (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),
+    (r"use a regression loss, or whole numbers or strings for labels",
+     "use a --loss for numbers, such as squared_epsilon_insensitive, or whole numbers or text for "
+     "labels"),
     (r"use 'squared_hinge', 'hinge', 'safe_logistic' or an insensitive loss, or make the loss safe "
      r"by safesift\.make_safe",
      "use --loss squared_hinge, hinge, safe_logistic or an insensitive one"),

@@ -35,7 +35,7 @@ class NpzTable(Table):
         refuse_names(columns, cls.format_name, "features", "ignore", "one_hot")
         columns = replace(columns, target=columns.target or "y")
         arrays = _load_all(source, [*filter(None, ("X", *columns.used))])
-        X, y = arrays["X"], arrays[str(columns.target)]
+        X, y = _matrix(arrays["X"]), arrays[str(columns.target)]
         if columns.upper:
             y = np.column_stack([y, arrays[columns.upper]])
         elif columns.kind == "interval" and y.ndim == 1:
@@ -112,6 +112,16 @@ def _load_all(source: Source, names: list[str]) -> dict[str, NDArray]:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in found.items())
         raise ValueError(f"{source}: the arrays must have one entry per sample, got {shapes}.")
     return found
+
+
+def _matrix(X: NDArray) -> NDArray:
+    if X.ndim != 2:
+        raise ValueError(
+            f"The array X must be a matrix with a row for each sample, got shape {X.shape}."
+        )
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"The array X holds {X.dtype}, not numbers.")
+    return X
 
 
 def _feature_names(source: Source, X: NDArray) -> tuple[str, ...] | None:
