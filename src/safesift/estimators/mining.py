@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from safesift.arithmetic.printing import Brief
 from safesift.design.pool import (
     Budget,
     Pool,
@@ -38,8 +39,8 @@ from safesift.workflows.pooled import ClassFactors, PooledProblem
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class MiningResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class MiningResult(Brief):
     """What `mine_hard` found.
 
     Attributes

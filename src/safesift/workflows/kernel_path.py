@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from safesift.losses import Loss
 from safesift.parameters import check_memory
 from safesift.problem.inputs import make_problems, on_kernel
 from safesift.problem.scales import column_names
+from safesift.problem.training import Training
 from safesift.solvers import Screening, Settings
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from safesift.workflows.path import CertifiedPath, Facts, path_facts
@@ -31,7 +33,7 @@ _KERNEL_FACTS: Facts = {
 }
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelPathResult(CertifiedPath):
     """One certified kernel machine per alpha, in the order in which they were asked for.
 
@@ -59,6 +61,8 @@ class KernelPathResult(CertifiedPath):
         What gamma stands for.
     classes : array or None
         The two labels that stand for -1 and 1.
+    training : Training
+        Loss, kernel and intercept of the machines.
     """
 
     dual_coefs: Array
@@ -158,7 +162,10 @@ def safe_kernel_path(
     (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
     grid, names = Grid.given(levels, problem), column_names(X)
     found = path_facts("safe_kernel_path", problem, grid, settings, _KERNEL_FACTS, verbose, names)
-    return KernelPathResult(gamma=gamma, classes=inputs.classes, **found)
+    name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "a")
+    described = f"{name} kernel" + ("" if gamma is None else f" (gamma={gamma:.3g})")
+    training = Training(loss, described, math.nan, None, bool(fit_intercept))
+    return KernelPathResult(training=training, gamma=gamma, classes=inputs.classes, **found)
 
 
 def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:

@@ -5,15 +5,17 @@ What paths of linear models and of kernel machines have in common.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from safesift.arithmetic.printing import Brief
 from safesift.design.factory import check_finite
 from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
@@ -22,6 +24,7 @@ from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_names
+from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
@@ -49,10 +52,11 @@ _FACTS: Facts = {
 }
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CertifiedPath:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CertifiedPath(Brief):
     """One certified model per alpha; the attributes are described by the subclasses."""
 
+    training: Training
     parameter: str = "alpha"
     alphas: Array
     intercepts: Array
@@ -64,6 +68,18 @@ class CertifiedPath:
     passes: Array
     seconds: Array
     classes: NDArray | None = None
+
+    def summary(self) -> str:
+        """How many models of which kind there are, and what is proved of them."""
+        strong, weak = np.argsort(-self.alphas)[[0, -1]]
+        return "\n".join([
+            f"{len(self.alphas)} models: {self.training}",
+            f"  {self.parameter} from {self.alphas[strong]:.3g} to {self.alphas[weak]:.3g}",
+            f"  relative duality gaps at most {self.relative_gaps.max():.2g}, on all samples",
+            f"  samples kept: {self.n_kept[strong]} at the largest {self.parameter}, "
+            f"{self.n_kept[weak]} at the smallest",
+            f"  {self.seconds.sum():.2g} s, {self.passes.sum():.3g} passes over the data",
+        ])  # fmt: skip
 
 
 def path_facts(
@@ -96,7 +112,7 @@ def path_facts(
     return {"parameter": parameter, "alphas": grid.levels[places], **columns}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class PathResult(CertifiedPath):
     """One certified model per alpha, in the order in which they were asked for.
 
@@ -119,6 +135,8 @@ class PathResult(CertifiedPath):
         What each alpha cost; a pass is a product with as many rows as there are.
     classes : array or None
         The two labels that stand for -1 and 1.
+    training : Training
+        Loss, penalty and intercept of the models.
     """
 
     coefs: Array
@@ -234,10 +252,8 @@ def safe_path(
         solver=solver,
         n_jobs=n_jobs,
     )
-    inputs = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=1.0, l1_ratio=l1_ratio,
-        fit_intercept=fit_intercept, sample_weight=sample_weight,
-    )  # fmt: skip
+    training = Training(loss, penalty, 1.0, l1_ratio, bool(fit_intercept))
+    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
     problem = inputs.problem
     given = None if alphas is None else check_levels(alphas)
     check_eps(eps, given is not None)
@@ -248,4 +264,5 @@ def safe_path(
     facts: Facts = {"coefs": lambda fit: fit.coef}
     names = column_names(X)
     found = path_facts("safe_path", problem, grid, settings, facts, verbose, names)
-    return PathResult(classes=inputs.classes, **found)
+    training = replace(training, alpha=math.nan)
+    return PathResult(training=training, classes=inputs.classes, **found)

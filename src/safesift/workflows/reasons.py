@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_scales
-from safesift.regions.base import Everything
 
 if TYPE_CHECKING:
     from safesift.workflows.verdicts import Screened, ScreeningResult
@@ -44,9 +43,11 @@ def _explanations(result: ScreeningResult, part: Screened) -> Iterator[str]:
             "'squared_hinge', 'hinge', 'safe_logistic' or an insensitive loss, or make the loss "
             "safe by safesift.make_safe."
         )
-    if isinstance(part.region, Everything):
-        why = part.region.why
-        yield f"No region applies, {why}: set fit_intercept=False, or pass a better coef."
+    if np.isinf(part.bounds.lower).all() and np.isinf(part.bounds.upper).all():
+        yield (
+            f"Nothing bounds the predictions ({part.region.describe()}): set fit_intercept=False, "
+            "or take a loss and a penalty with curvature, as 'squared_hinge' and 'l2'."
+        )
     flat, gap = _flat_at_centre(part), part.certificate.relative_gap
     unproved = float((flat & part.kept).mean())
     if gap > _FAR:
@@ -76,7 +77,7 @@ def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:
     scales = column_scales(part.problem)
     if scales is not None and scales.far_apart:
         return f"{scales.described(result.feature_names)}, so scale the columns (StandardScaler)"
-    if part.fit.n_iter == 0:
+    if part.fit.n_iter == 0 and not part.fit.converged:
         return "pass a better coef, or none, and the problem is solved to tol"
     return "ask for a smaller tol, or allow more steps by max_iter"
 

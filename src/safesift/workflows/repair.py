@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.problem.problem import Problem
 from safesift.workflows.verdicts import Check, ScreeningResult
 
@@ -17,8 +18,8 @@ Array = NDArray[np.float64]
 Solve = Callable[[Problem], tuple[Array, float]]
 
 
-@dataclass(frozen=True, eq=False)
-class Repaired:
+@dataclass(frozen=True, eq=False, repr=False)
+class Repaired(Brief):
     """A solution that every dropped sample confirms.
 
     Attributes
@@ -38,6 +39,16 @@ class Repaired:
     result: ScreeningResult
     check: Check
     n_rounds: int
+
+    def summary(self) -> str:
+        """What was repaired, for which model, and what is proved."""
+        proof = "every dropped sample confirms it" if self.check.passed else "NOT confirmed"
+        return "\n".join([
+            f"a solution after {self.n_rounds} rounds on {int(self.result.kept.sum())} of "
+            f"{len(self.result.kept)} samples: {proof}",
+            f"  model: {self.result.training}",
+            f"  duality gap on all samples: {self.check.gap:.2g}",
+        ])  # fmt: skip
 
 
 def solve_and_repair(result: ScreeningResult, solve: Solve, max_rounds: int = 20) -> Repaired:
