@@ -32,7 +32,7 @@ _NEARBY = 1e-6
 _DECADES, _MOST_DECADES = 4, 20
 # columns count whose squared correlation with the slopes of the best constant model is that large
 _CORRELATED = 1e-3
-# variances below this share of the mean square of a column are rounding
+# variances below this share of the mean square of a column, and correlations, are rounding
 _LOST = 1e-12
 # the objective moves where it falls by that share of the best constant model's, in a decade
 _MOVES = 1e-3
@@ -314,7 +314,9 @@ def _needed(problem: Problem, start: float) -> float:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         correlation = gradient**2 / (spread * float(problem.shares @ slopes**2))
         correlation = np.where(np.isfinite(correlation), correlation, 0.0)
-        counts = correlation >= min(_CORRELATED, float(correlation.max()))
+        counts = correlation >= np.clip(correlation.max(), _LOST, _CORRELATED)
+        if not counts.any():
+            return start
         coefs = problem.unit / np.sqrt(spread[counts])
         if penalty.is_constraint:
             return _usable(float(coefs.max()), start)

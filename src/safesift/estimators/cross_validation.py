@@ -11,10 +11,10 @@ from __future__ import annotations
 import operator
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ from safesift.penalties import Penalty
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_scales
 from safesift.regions import Region
-from safesift.solvers.records import Fit, missed
+from safesift.solvers.records import Fit, Missed, missed
 
 Array = NDArray[np.float64]
 
@@ -62,10 +62,10 @@ class CrossValidated(LinearModel):
         alphas: int | ArrayLike
         eps: float | None
         cv: Any
+        scoring: Any
 
         # what a fit learns
         alpha_: float
-        scoring: Any
 
     @whole
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
@@ -95,35 +95,25 @@ class CrossValidated(LinearModel):
         grid, folds = self._grid(full), self._folds(samples, routed)
         problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
         levels = [[problem.at_level(alpha) for problem in problems] for alpha in grid.levels]
-        walk, scores, short = Walk(grid, full), [], []
         # of a fold nothing is needed but its predictions
         settings = replace(settings, decided=tuple(range(len(full))))
-        for fits in self._solve(levels, settings):
-            here, of_folds = fits[: len(full)], _in_groups(fits[len(full) :], len(full))
-            if not walk.enters(all(fit.converged for fit in fits)):
-                break
-            short += missed(fits)
-            of_level = [
-                self._fold_score(samples, fold, of_fold, routed)
-                for fold, of_fold in zip(folds, of_folds, strict=True)
-            ]
-            scores.append(of_level)
-            walk.note([fit.at.value for fit in here], _mean(of_level, folds))
-            # of equal scores the first one counts, that of the strongest regularisation
-            if walk.best == walk.n_seen - 1:
-                chosen = here
-            if walk.ended:
-                break
-        places = grid.as_asked(walk.n_seen)
+
+        def scored(fits: Sequence[Fit]) -> list[float]:
+            of_folds = zip(folds, _in_groups(fits, len(full)), strict=True)
+            return [self._fold_score(samples, fold, of_fold, routed) for fold, of_fold in of_folds]
+
+        walk = Walk(grid, full)
+        found = _searched(self._solve(levels, settings), walk, len(full), scored, folds)
+        places, means = grid.as_asked(walk.n_seen), [_mean(one, folds) for one in found.scores]
         path = {
             "alpha_": float(grid.levels[walk.best]),
             "alphas_": grid.levels[places],
-            "scores_": np.array(scores).T[:, places],
-            "mean_score_path_": np.array([_mean(of_level, folds) for of_level in scores])[places],
+            "scores_": np.array(found.scores).T[:, places],
+            "mean_score_path_": np.array(means)[places],
         }
-        self._publish(path | self._attributes(samples, chosen), chosen)
-        self._warn(settings, short, len(problems) * walk.n_seen)
-        if not (short and walk.blocked):
+        self._publish(path | self._attributes(samples, found.best), found.best)
+        self._warn(settings, found.missed, len(problems) * walk.n_seen)
+        if not (found.missed and walk.blocked):
             self._warn_of_edge(walk, full)
         return self
 
@@ -238,6 +228,39 @@ class CrossValidated(LinearModel):
         if _routing_enabled():
             return process_routing(self, method, **given, **params)
         return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=given))
+
+
+class _Found(NamedTuple):
+    """The scores of the folds at every level, the fits at the best one, and what was missed."""
+
+    scores: list[list[float]]
+    best: Sequence[Fit]
+    missed: list[Missed]
+
+
+def _searched(
+    path: Iterator[Sequence[Fit]],
+    walk: Walk,
+    n_full: int,
+    scored: Callable[[Sequence[Fit]], list[float]],
+    folds: Sequence[Fold],
+) -> _Found:
+    """Go along a path as far as it is worth it; the first fits of a level are of all samples."""
+    scores: list[list[float]] = []
+    short: list[Missed] = []
+    best: Sequence[Fit] = ()
+    for fits in path:
+        if not walk.enters(all(fit.converged for fit in fits)):
+            break
+        short += missed(fits)
+        scores.append(scored(fits[n_full:]))
+        walk.note([fit.at.value for fit in fits[:n_full]], _mean(scores[-1], folds))
+        # of equal scores the first one counts, that of the strongest regularisation
+        if walk.best == walk.n_seen - 1:
+            best = fits[:n_full]
+        if walk.ended:
+            break
+    return _Found(scores, best, short)
 
 
 def _on_fold(problem: Problem, fold: Fold) -> Problem:
