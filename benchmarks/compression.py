@@ -25,6 +25,7 @@ from rich.table import Table
 from tables import wide_console
 
 import safesift as ss
+from safesift.problem.training import Training
 
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 METHODS = ("hybrid", "screening", "random", "margin", "leverage")
@@ -93,6 +94,7 @@ def from_dict(facts: dict[str, Any]) -> ss.CompressionCurve:
     return ss.CompressionCurve(
         np.array(facts["fractions_deleted"]), np.array(facts["n_kept"]), tuple(facts["methods"]),
         np.array(facts["scores"]), np.array(facts["scores_of_all"]), facts["metric"],
+        Training(),
     )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from tables import wide_console
 
 import safesift as ss
 
-ALPHA, SHARE, FIRST, BLOCK = 1e-4, 0.005, 1000, "8 MB"
+ALPHA, SHARE, FIRST, MEMORY = 1e-4, 0.005, 1000, "256 MB"
 
 
 class Rows(NamedTuple):
@@ -99,7 +99,7 @@ def fit(X: np.ndarray, y: np.ndarray) -> ss.SafeClassifier:
 
 def mine(pool: Any, rows: Rows) -> ss.MiningResult:
     X, y = rows.first
-    return ss.mine_hard(pool, fit(X, y), X, y, block_size=BLOCK)
+    return ss.mine_hard(pool, fit(X, y), X, y, label=0, memory=MEMORY)
 
 
 def least_seconds(function: Callable[[], Any], repeats: int) -> float:
@@ -136,7 +136,7 @@ def measure(name: str, rows: Rows, repeats: int) -> dict[str, Any]:
     X, y = rows.all
     pool = rows.normal[FIRST:]
     mined, everything = mine(pool, rows), fit(X, y)
-    kept = np.append(mined.model_.kept_[:FIRST], np.zeros(len(pool), dtype=bool))
+    kept = np.append(mined.model.kept_[:FIRST], np.zeros(len(pool), dtype=bool))
     kept[FIRST + mined.indices] = True
     left = Rows(rows.normal[kept], rows.rare)
     memory_all, memory_mined = peaks(rows)
@@ -144,7 +144,7 @@ def measure(name: str, rows: Rows, repeats: int) -> dict[str, Any]:
         "data": name, "shape": list(X.shape), "n_rare": len(rows.rare), "n_kept": mined.n_kept,
         "passes": mined.passes, "held": max(one.n_held for one in mined.history),
         "proved": mined.proved, "gap": mined.dual_gap,
-        "difference": float(np.abs(mined.model_.coef_ - everything.coef_).max()),
+        "difference": float(np.abs(mined.model.coef_ - everything.coef_).max()),
         "svm_s": least_seconds(lambda: svm(rows, len(y)), repeats),
         "fit_s": least_seconds(lambda: fit(X, y), repeats),
         "mining_s": least_seconds(lambda: mine(pool, rows), repeats),

@@ -16,7 +16,7 @@ import numpy as np
 import results
 from datasets import folder
 from rich.table import Table
-from runs import median_seconds
+from screening_cost import median_seconds
 from sklearn import datasets
 from tables import wide_console
 

@@ -87,7 +87,7 @@ def mine(features, normal, rare):
     y = np.repeat([0, 1], [FIRST, len(rare)])
     begun = ss.SafeClassifier(alpha=ALPHA, fit_intercept=False).fit(X, y)
     parts = np.array_split(normal[FIRST:], 50)
-    return ss.mine_hard(lambda: map(features, parts), begun, X, y, block_size="4 MB")
+    return ss.mine_hard(lambda: map(features, parts), begun, X, y, label=0, memory="128 MB")
 
 
 def compare(name, raw, is_rare, scale, axes):
@@ -102,7 +102,7 @@ def compare(name, raw, is_rare, scale, axes):
     on_all, on_all_s = timed(svm, everything, rare_rows, n_all)
     _, screening_s = timed(screen, everything, rare_rows)
     kept = np.zeros(len(normal), dtype=bool)
-    kept[:FIRST], kept[FIRST + mined.indices] = mined.model_.kept_[:FIRST], True
+    kept[:FIRST], kept[FIRST + mined.indices] = mined.model.kept_[:FIRST], True
     on_left, on_left_s = timed(svm, everything[kept], rare_rows, n_all)
     held = FIRST + max(one.n_held for one in mined.history)
     print(f"{name}: {len(rare)} rare among {n_all} rows")
@@ -112,10 +112,10 @@ def compare(name, raw, is_rare, scale, axes):
     print(f"  SampleScreener, all rows in memory: {screening_s:.2f} s")
 
     unseen, truth = features(np.concatenate(test)), np.repeat([0, 1], list(map(len, test)))
-    scores = [model.decision_function(unseen) for model in (on_all, on_left, mined.model_)]
+    scores = [model.decision_function(unseen) for model in (on_all, on_left, mined.model)]
     precisions = [average_precision_score(truth, score) for score in scores]
     size = np.abs(on_all.coef_).max()
-    off = [np.abs(m.coef_ - on_all.coef_).max() / size for m in (on_left, mined.model_)]
+    off = [np.abs(m.coef_ - on_all.coef_).max() / size for m in (on_left, mined.model)]
     same = mined.proved and max(off) < 1e-3 and np.ptp(precisions) < 1e-3
     print(f"  coefficients differ by {off[0]:.0e}, those of the mined model by {off[1]:.0e};")
     print("  average precision on new rows:", *(f"{one:.4f}" for one in precisions), end=": ")

@@ -74,17 +74,19 @@ def _tracked(tol: float) -> dict[str, Any]:
 def _mined(tol: float) -> dict[str, Any]:
     model = ss.SafeClassifier(alpha=1e-2, tol=tol, random_state=0).fit(_X[:80], _LABELS[:80])
     pool = _X[_LABELS == "no"]
-    mined = ss.mine_hard(pool, model, _X[:80], _LABELS[:80], label="no", block_size=40)
-    return _of(mined.model_) | {"n_kept": mined.n_kept, "n_undecided": 0}
+    mined = ss.mine_hard(pool, model, _X[:80], _LABELS[:80], label="no", memory="225 kB")
+    return _of(mined.model) | {"n_kept": mined.n_kept, "n_undecided": 0}
 
 
 def _validated(tol: float) -> dict[str, Any]:
-    model = ss.SafeClassifierCV(6, cv=3, penalty="l1", tol=tol, random_state=0)
+    model = ss.SafeClassifierCV(6, eps=1e-4, cv=3, penalty="l1", tol=tol, random_state=0)
     return _of(model.fit(_X, _THREE)) | {"alpha": model.alpha_}
 
 
 def _path(tol: float) -> dict[str, Any]:
-    path = ss.safe_path(_X, _NUMBERS, loss="huber", n_alphas=4, tol=tol, fit_intercept=False)
+    path = ss.safe_path(
+        _X, _NUMBERS, n_alphas=4, eps=1e-4, loss="huber", fit_intercept=False, tol=tol
+    )
     return {
         "coef": path.coefs, "gap": path.dual_gaps.max(), "n_kept": path.n_kept.sum(),
         "n_undecided": path.n_undecided.sum(),

@@ -148,7 +148,7 @@ def test_numbers_and_shares(labelled):
     X, y = labelled
     for n_keep, count in [(60, 60), (0.1, 60), (1.0, 600), (600, 600), (np.int64(7), 7)]:
         small = ss.compress(X, y, n_keep=n_keep, method="random", fit_intercept=False)
-        assert len(small.indices) == count == small.mask.sum()
+        assert len(small.indices) == count == small.kept.sum()
         assert (np.diff(small.indices) > 0).all()
     everything = ss.compress(X, y, n_keep=1.0, fit_intercept=False)
     assert everything.certified

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_iris,
+    make_classification,
+    make_regression,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import make_scorer, mean_absolute_error, roc_auc_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, ShuffleSplit, StratifiedKFold
@@ -40,7 +45,7 @@ def numbers():
     return X, y / y.std()
 
 
-ALPHAS = [1.0, 1e-1, 1e-3]
+ALPHAS = [1.0, 1e-1, 1e-3, 1e-4, 1e-5]
 
 
 @pytest.mark.parametrize("scoring", [None, "roc_auc"])
@@ -78,7 +83,7 @@ def test_regression(numbers, scoring):
 def test_more_classes():
     X, y = load_iris(return_X_y=True)
     model = ss.SafeClassifierCV(3, cv=3, screening="curvature").fit(X, y)
-    assert model.coef_.shape == (3, 4) and model.scores_.shape == (3, 3)
+    assert model.coef_.shape == (3, 4) and model.scores_.shape == (3, len(model.alphas_))
     assert model.mean_score_path_.max() > 0.9
     single = ss.SafeClassifier(alpha=model.alpha_).fit(X, y)
     np.testing.assert_allclose(model.coef_, single.coef_, atol=1e-2)
@@ -89,7 +94,7 @@ def test_one_path_on_one_design(two_classes, monkeypatch):
     X, y = two_classes
     calls, solve = [], linear.solve_path
     monkeypatch.setattr(linear, "solve_path", lambda *args: calls.append(args) or solve(*args))
-    ss.SafeClassifierCV(3, cv=4, screening="curvature").fit(X, y)
+    ss.SafeClassifierCV(3, eps=1e-4, cv=4, screening="curvature").fit(X, y)
     ((levels, _, _),) = calls
     assert len(levels) == 3 and all(len(problems) == 5 for problems in levels)
     assert len({id(problem.design) for problems in levels for problem in problems}) == 1
@@ -185,3 +190,107 @@ def test_what_is_refused_and_what_is_said(two_classes):
         ss.SafeClassifierCV(0).fit(X, y)
     with pytest.warns(ConvergenceWarning, match=r"for \d+ of 6 problems: the relative"):
         ss.SafeClassifierCV(2, cv=2, max_iter=1, tol=1e-12, screening="curvature").fit(X, y)
+    with pytest.raises(ValueError, match=r"eps=0\.1 is for a grid that is found"):
+        ss.SafeClassifierCV([1.0, 0.1], eps=0.1).fit(X, y)
+    for eps in (0.0, 1.0, np.nan):
+        with pytest.raises(ValueError, match="eps must be"):
+            ss.SafeClassifierCV(3, eps=eps).fit(X, y)
+
+
+# --- how far a grid goes --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "l2_ball"])
+def test_raw_columns_have_a_grid_that_is_wide_enough(penalty):
+    """Units that differ by 1e5: within four decades the score is 0.923."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ss.SafeClassifierCV(8, penalty=penalty).fit(X, y)
+    assert model.mean_score_path_.max() >= 0.96
+    if penalty == "l2":
+        assert ss.SafeClassifierCV(8, eps=1e-4).fit(X, y).mean_score_path_.max() < 0.94
+
+
+def test_a_signal_in_a_tiny_unit_is_found():
+    """All that is to be explained is in a column a hundred thousand times as small as noise."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = X[:, 3] + 0.3 * rng.normal(size=200)
+    X[:, 3] *= 1e-5
+    assert ss.SafeRegressorCV(6, epsilon=0.0).fit(X, y).score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "l2_ball"])
+@pytest.mark.parametrize("task", ["labels", "numbers"])
+def test_units_of_the_features_do_not_matter(two_classes, numbers, penalty, task):
+    X, y = two_classes if task == "labels" else numbers
+    how = {"cv": 3, "penalty": penalty, "tol": 1e-9}
+    model = (ss.SafeClassifierCV if task == "labels" else ss.SafeRegressorCV)(6, **how)
+    plain, scaled = clone(model).fit(X, y), clone(model).fit(1000 * X, y)
+    assert len(scaled.alphas_) == len(plain.alphas_)
+    np.testing.assert_allclose(scaled.scores_, plain.scores_, atol=1e-6)
+    np.testing.assert_allclose(1000 * scaled.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(scaled.predict(1000 * X), plain.predict(X), atol=1e-4)
+
+
+def test_units_of_the_targets_do_not_matter(numbers):
+    X, y = numbers
+    model = ss.SafeRegressorCV(6, cv=3, loss="squared", tol=1e-9)
+    plain, scaled = clone(model).fit(X, y), clone(model).fit(X, 1e4 * y)
+    np.testing.assert_allclose(scaled.alphas_, plain.alphas_, rtol=1e-5)
+    np.testing.assert_allclose(scaled.predict(X), 1e4 * plain.predict(X), rtol=1e-4, atol=1.0)
+
+
+def test_a_grid_ends_where_the_score_gets_no_better(two_classes):
+    X, y = two_classes
+    model = ss.SafeClassifierCV(8, cv=3).fit(X, y)
+    decades = np.log10(model.alphas_[0] / model.alphas_)
+    best = np.log10(model.alphas_[0] / model.alpha_)
+    assert np.diff(decades) == pytest.approx(0.5) and decades[-1] < 12
+    # two decades in vain, unless nothing moves any more
+    assert decades[-1] <= max(best, 6.0) + 2.5
+    assert model.scores_.shape == (3, len(model.alphas_)) == (3, len(model.mean_score_path_))
+
+
+def test_what_cannot_be_solved_ends_a_grid_and_is_not_part_of_it():
+    """Nobody asked for those alphas: nobody is told, unless a better one may be among them."""
+    X, y = load_breast_cancer(return_X_y=True)
+    model = ss.SafeClassifierCV(4, cv=2, loss="hinge", max_iter=300, random_state=0)
+    with pytest.warns(UserWarning, match="beyond it tol is not reached, so scale") as said:
+        model.fit(X, y)
+    assert not [one for one in said if issubclass(one.category, ConvergenceWarning)]
+    assert model.alpha_ == model.alphas_[-1] and 4 <= len(model.alphas_) < 20
+
+
+@pytest.mark.parametrize(
+    ("alphas", "message"),
+    [
+        ([1e-2, 1e-3, 1e-4], r"at the largest of 3 alphas, 0\.01: add larger ones"),
+        ([1e3, 1e2, 10.0], r"at the smallest of 3 alphas, 10: add smaller ones"),
+        ([1.0], None),
+        ([1e3, 1e1, 1e-1, 1e-3], None),
+    ],
+)
+def test_an_edge_is_mentioned(alphas, message):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 40))
+    y = X[:, 0] + 2.0 * rng.normal(size=80)
+    model = ss.SafeRegressorCV(alphas, cv=4, loss="squared")
+    if message is None:
+        model.fit(X, y)
+    else:
+        with pytest.warns(UserWarning, match=message):
+            model.fit(X, y)
+
+
+def test_an_edge_is_mentioned_where_more_can_be_explained(numbers):
+    X, y = numbers
+    # the more the better here, up to where there is no penalty to speak of
+    model = ss.SafeRegressorCV([1e-2, 1e-5, 1e-6], cv=3, loss="squared").fit(X, y)
+    assert model.alpha_ == 1e-6
+    constant = np.ones(len(y))
+    assert ss.SafeRegressorCV(5, cv=3).fit(X, constant).alphas_.size > 1
+    with pytest.warns(UserWarning, match="at the smallest of 3 alphas.*set a smaller eps"):
+        ss.SafeRegressorCV(3, eps=1e-2, cv=3, loss="squared").fit(X, y)
+    ball = ss.SafeRegressorCV([1e-2, 1e-1], cv=3, penalty="l2_ball")
+    with pytest.warns(UserWarning, match=r"at the largest of 2 alphas, 0\.1: add larger ones"):
+        ball.fit(X, y)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from safesift.cli.commands import cli
 from safesift.faces import demo
+from safesift.faces.demo_forgetting import forget
 
 
 @pytest.fixture(scope="module")
@@ -23,15 +24,28 @@ def test_most_samples_go_and_the_model_stays(findings):
 
 
 def test_margins_of_dropped_samples_are_above_one(findings):
-    margins = findings.y * (findings.X @ findings.on_all.coef)
+    margins = findings.y * (findings.X @ findings.on_all)
     assert margins[~findings.result.kept].min() > 1.0
     np.testing.assert_allclose(margins, findings.margins, atol=1e-5)
+
+
+def test_forgetting_gives_the_same_models():
+    few = forget(n_samples=800, n_requests=12)
+    assert few.n_requests == 12 and few.coef_change < 1e-3 and few.worst_gap <= 1e-6
 
 
 def test_the_story_has_the_numbers(findings):
     story = demo.tell(findings)
     keep = findings.result.kept
-    for number in (len(keep), keep.sum(), (~keep).sum(), f"0 of {len(keep)}"):
+    forgotten = findings.forgotten
+    for number in (
+        len(keep),
+        forgotten.n_requests,
+        f"{forgotten.again_seconds:.2f} s",
+        keep.sum(),
+        (~keep).sum(),
+        f"0 of {len(keep)}",
+    ):
         assert str(number) in story
     assert "proved to have no influence" in story
     assert max(map(len, story.splitlines())) <= 100

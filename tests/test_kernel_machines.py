@@ -184,6 +184,35 @@ def test_storage_does_not_matter(moons, kernel):
     np.testing.assert_allclose(single, plain, atol=1e-3)
 
 
+@pytest.mark.parametrize("store", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(
+    ("kernel", "gamma", "shift"),
+    [("rbf", "scale", 1e7), ("rbf", 2.0, [1e7, -3e6]), ("laplacian", "scale", 1e7)],
+)
+def test_the_origin_does_not_matter(moons, kernel, gamma, shift, loss, store):
+    """Kernels of distances: the same model far from 0, to what the rows there can tell."""
+    X, y = moons
+    model = ss.SafeKernelClassifier(loss, kernel=kernel, gamma=gamma, alpha=1e-3)
+    near = clone(model).fit(store(X), y)
+    far = clone(model).fit(store(X + shift), y)
+    # a float64 near 1e7 is rounded to 2e-9
+    np.testing.assert_allclose(
+        far.decision_function(store(X + shift)), near.decision_function(store(X)), atol=1e-6
+    )
+    np.testing.assert_array_equal(far.kept_, near.kept_)
+    assert far.gamma_ == pytest.approx(near.gamma_, rel=1e-7)
+
+
+def test_units_do_not_matter(moons):
+    X, y = moons
+    model = ss.SafeKernelClassifier(gamma="scale", alpha=1e-3, tol=1e-9)
+    plain, other = clone(model).fit(X, y), clone(model).fit(1000 * X, y)
+    np.testing.assert_allclose(
+        other.decision_function(1000 * X), plain.decision_function(X), atol=1e-6
+    )
+
+
 def _parameters(model):
     names = {"rbf": ("gamma",), "laplacian": ("gamma",), "poly": ("gamma", "degree", "coef0")}
     values = {"gamma": model.gamma_, "degree": model.degree, "coef0": model.coef0}

@@ -14,6 +14,7 @@ from safesift.design import DenseDesign
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.solvers import solve
 from safesift.solvers.quadratic import Model, lasso, minimise
 from tests.laws import laws
 from tests.laws.problems import build, recipes
@@ -216,3 +217,16 @@ def test_extreme_data_end_without_noise(loss, penalty, size):
     ).problem  # fmt: skip
     solution = newton(extreme, tol=1e-6)
     assert solution.gap >= 0
+
+
+@pytest.mark.parametrize("solver", ["newton", "sparse_newton"])
+@pytest.mark.parametrize("loss", ["squared_hinge", "logistic", "smoothed_hinge"])
+def test_one_column_in_other_units_takes_no_more_steps(solver, loss):
+    """Damping is by columns; what is left of the gap is what rounding in that column allows."""
+    problem = problem_of(loss=loss, penalty="l2" if solver == "newton" else "l1")
+    X = problem.design.data.copy()
+    X[:, 1] *= 1e8
+    penalty = problem.penalty
+    scaled = make_problems(X, problem.y, loss=loss, penalty=penalty, alpha=0.01).problem
+    fit = solve(scaled, tol=1e-2, start=scaled.constant_point, solver=solver)
+    assert fit.converged and fit.n_iter <= 30

@@ -126,10 +126,62 @@ def test_the_picture_is_drawn_in_order(penalty):
 
 def test_default_grid_begins_with_the_constant_model():
     X, y = samples()
-    path = ss.safe_path(X, y, penalty="l1", n_alphas=4, fit_intercept=True)
+    path = ss.safe_path(X, y, penalty="l1", n_alphas=4, eps=1e-4, fit_intercept=True)
     assert len(path.alphas) == 4
     assert not path.coefs[0].any() and path.coefs[1].any()
     assert path.alphas[-1] == pytest.approx(1e-4 * path.alphas[0])
+
+
+def explained(path, X, y, **model):
+    """The objectives along a path, relative to that of the best constant model."""
+    values = []
+    for alpha, coef, intercept in zip(path.alphas, path.coefs, path.intercepts, strict=True):
+        problem = problem_at(X, y, 1.0, fit_intercept=True, **model).problem.at_level(alpha)
+        point = problem.feasible(problem.join(coef, float(intercept)))
+        values.append(problem.primal(point) / problem.constant_value)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", "l2_ball"])
+def test_default_grid_ends_where_the_objective_stands_still(penalty):
+    X, y = samples()
+    path = ss.safe_path(X, y, penalty=penalty, n_alphas=8)
+    values = explained(path, X, y, penalty=penalty)
+    assert values[0] > 0.98
+    # half a decade a step, a thousandth a decade
+    falls = -np.diff(values)
+    assert np.abs(np.diff(np.log10(path.alphas))) == pytest.approx(0.5)
+    assert falls[-1] <= 0.5e-3 * 1.001 and (path.relative_gaps <= 1e-6).all()
+    further = path.alphas[-1] * (100.0 if penalty == "l2_ball" else 0.01)
+    beyond = ss.safe_path(X, y, penalty=penalty, alphas=[further])
+    assert values[-1] - explained(beyond, X, y, penalty=penalty)[0] < 5e-3
+
+
+def test_units_do_not_matter():
+    X, y = samples(200)
+    for penalty in ("l2", "l1"):
+        paths = [ss.safe_path(c * X, y, penalty=penalty, tol=1e-9) for c in (1.0, 1000.0, 1e-3)]
+        for path, c in zip(paths[1:], (1000.0, 1e-3), strict=True):
+            assert len(path.alphas) == len(paths[0].alphas)
+            np.testing.assert_allclose(c * path.coefs, paths[0].coefs, atol=1e-5)
+
+
+def test_columns_in_other_units_have_their_say():
+    """The signal is in a column a million times as small as the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    y = X[:, 3] + 0.1 * rng.normal(size=200)
+    X[:, 3] *= 1e-6
+    path = ss.safe_path(X, y, n_alphas=4, loss="squared")
+    pred = X @ path.coefs[-1] + path.intercepts[-1]
+    assert np.corrcoef(pred, y)[0, 1] > 0.98
+
+
+def test_what_cannot_be_solved_ends_a_path_and_is_not_part_of_it():
+    X, y = samples(100)
+    X[:, 0] *= 1e8
+    path = ss.safe_path(X, y, n_alphas=4, loss="squared_hinge", tol=1e-7)
+    assert (path.relative_gaps <= 1e-7).all() and 4 <= len(path.alphas) < 21
 
 
 def test_elastic_net_by_its_ratio():
@@ -203,6 +255,8 @@ def test_not_converged():
         ({"max_iter": 0}, "max_iter must be a positive integer"),
         ({"screening": "gap_bal"}, "screening"),
         ({"n_alphas": 0}, "n_alphas must be"),
+        ({"eps": 2.0}, "eps must be below 1"),
+        ({"eps": 0.1, "alphas": [1.0]}, "eps=0.1 is for a grid that is found"),
     ],
 )
 def test_wrong_arguments(arguments, message):

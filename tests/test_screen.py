@@ -393,4 +393,7 @@ def test_a_reason_names_the_column(cancer):
     table = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
     table["c3"] *= 1e8
     result = ss.screen(table, y, effort="quick")
-    assert "'c3' is 1e+08 times as large" in result.reason and "scale the columns" in result.reason
+    assert (
+        "column 'c3' is 1e+08 times as large" in result.reason
+        and "scale the columns" in result.reason
+    )

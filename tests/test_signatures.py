@@ -13,20 +13,20 @@ import safesift as ss
 # the order in which parameters stand, wherever some of them stand together
 ORDER = (
     "estimator", "X_pool", "model", "X", "y", "y_pool", "K", "result", "solve",
-    "C", "n_samples", "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
+    "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
     "eps", "cv", "scoring",
     "loss", "pred", "epsilon", "omega", "mu", "penalty", "kernel", "gamma", "degree", "coef0",
     "alpha", "alpha_range", "l1_ratio", "fraction", "precision",
     "fit_intercept", "sample_weight", "label", "pool_weight", "coef", "intercept",
     "method", "reweight", "stratify",
-    "effort", "tol", "max_iter", "block_size", "max_passes", "max_rounds", "class_weight",
+    "effort", "tol", "max_iter", "max_passes", "max_rounds", "class_weight",
     "screening", "solver", "fold", "negligible", "residue", "memory", "warm_start",
     "n_jobs", "random_state", "verbose",
 )  # fmt: skip
 
 # names that were given up, and what took their place
 GIVEN_UP = {
-    "region": "screening", "keep": "kept", "cache_size": "memory",
+    "region": "screening", "keep": "kept", "cache_size": "memory", "block_size": "memory",
 }  # fmt: skip
 
 # parameters whose default depends on what they are for
@@ -43,7 +43,10 @@ BY_TASK = {
 
 
 # what takes a loss and no data has parameters of its own
-ABOUT_LOSSES = {"make_safe", "infimum_convolution", "pointwise_bound", "plot_losses"}
+ABOUT_LOSSES = {
+    "make_safe", "infimum_convolution", "pointwise_bound", "plot_losses", "alpha_from_C",
+    "C_from_alpha",
+}  # fmt: skip
 
 
 def _callables() -> Iterator[tuple[str, Callable[..., Any]]]:

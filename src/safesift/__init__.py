@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 # module -> the public names it holds; loaded when first used, so that the import stays cheap
 _PUBLIC = {
+    "safesift.conventions": ("C_from_alpha", "alpha_from_C"),
     "safesift.estimators.classifier": ("SafeClassifier",),
     "safesift.estimators.compression_curve": ("CompressionCurve", "compression_curve"),
     "safesift.estimators.cross_validation": ("SafeClassifierCV", "SafeRegressorCV"),
@@ -55,6 +56,7 @@ registry.provide("format_of", "safesift.faces.files")
 
 if TYPE_CHECKING:
     from safesift import grids, losses, penalties, regions
+    from safesift.conventions import C_from_alpha, alpha_from_C
     from safesift.estimators.classifier import SafeClassifier
     from safesift.estimators.compression_curve import CompressionCurve, compression_curve
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV

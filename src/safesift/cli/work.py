@@ -66,7 +66,7 @@ def compress_file(options: Options) -> None:
             random_state=options["random_state"], **training,
         )  # fmt: skip
         stage(f"writing {output.name}")
-        table.write_rows(small.mask, output)
+        table.write_rows(small.kept, output)
         if weights is not None and small.weights is not None:
             with replacing(weights) as stream:
                 np.savetxt(stream, small.weights, fmt="%.17g")

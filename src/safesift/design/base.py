@@ -59,6 +59,10 @@ class Design(ABC):
         """Samples and features, as of any matrix; the ones are not counted."""
         return self.n_samples, self.n_features
 
+    def __repr__(self) -> str:
+        more = " and an intercept" if self.intercept else ""
+        return f"<{type(self).__name__}: {self.n_samples} × {self.n_features}{more}>"
+
     @property
     def n_columns(self) -> int:
         """Number of columns, the ones included."""

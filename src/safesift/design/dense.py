@@ -17,7 +17,7 @@ from safesift.design.rows import RowDesign
 _CONVERTED, _IN_PLACE = 2**17, 2**21
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class DenseDesign(RowDesign):
     """A dense matrix, referenced and not copied."""
 
@@ -96,7 +96,7 @@ def some_columns(design: RowDesign, features: NDArray[np.bool_]) -> RowDesign:
     return design.columns(features)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnSubset(RowDesign):
     """The columns of a design at increasing indices, without a copy of them all."""
 

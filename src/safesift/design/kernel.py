@@ -226,7 +226,7 @@ class Element:
         return Element(self.beta, gram.product(self.beta), gram.size(self.beta))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelDesign(Design):
     """Rows φ(x_i), and a column of ones if `intercept`; coefficients are coordinates β.
 

@@ -1,4 +1,8 @@
-"""Kernels: entries of a Gram matrix by blocks, their diagonal, and how exact they are."""
+"""Kernels: entries of a Gram matrix by blocks, their diagonal, and how exact they are.
+
+A kernel of distances does not change when all rows move, the rounding of ‖x‖² + ‖y‖² − 2xᵀy does:
+it is measured from the middle of the rows where they are far from 0 (`PairwiseKernel.origin`).
+"""
 
 from __future__ import annotations
 
@@ -39,8 +43,12 @@ KERNELS: dict[str, tuple[str, ...]] = {
 _DIAGONAL_BLOCK = 64
 
 
-# rows that are converted to float64 at a time
+# rows that are converted to float64, or moved, at a time
 _CONVERTED = 4096
+
+
+# distances are measured from the middle of the rows where squared lengths are so much smaller there
+_WORTH_MOVING = 4.0
 
 
 class NotPositiveError(ValueError):
@@ -105,15 +113,15 @@ class PairwiseKernel(Kernel):
 
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         left, right = self.X[rows], self.X[columns]
-        if right.dtype == np.float64:
+        if right.dtype == np.float64 and self.origin is None:
             return self.between(left, right)
-        # what has to be converted is not converted whole
-        starts = range(0, right.shape[0], _CONVERTED)
-        return np.hstack([self.between(left, right[i : i + _CONVERTED]) for i in starts])
+        # what has to be converted, or moved, is not copied whole
+        parts = (right[i : i + _CONVERTED] for i in range(0, right.shape[0], _CONVERTED))
+        return np.hstack([self.between(left, part) for part in parts])
 
     def between(self, X: Any, Y: Any) -> Array:
         """One entry for each pair of rows of two matrices."""
-        X, Y = _double(X), _double(Y)
+        X, Y = self._moved(X), self._moved(Y)
         if not callable(self.metric):
             with config_context(assume_finite=True):
                 return _dense(pairwise_kernels(X, Y, metric=self.metric, **self.parameters))
@@ -147,7 +155,10 @@ class PairwiseKernel(Kernel):
         product = (self.X.shape[1] + 8) * EPS
         match self.metric:
             case "rbf":
-                # from ‖x‖² + ‖y‖² − 2xᵀy, times gamma, in the exponent
+                # with M the largest length, the three sums of ‖x‖² + ‖y‖² − 2xᵀy are off by at
+                # most 2p·EPS·M², adding them up by 4·EPS·M², and rows that were moved to the origin
+                # by 4·EPS·M², as x and y are off by ½EPS·M each; all that times gamma in the
+                # exponent, and 3·EPS for the exponential
                 size = 2.0 * self.parameters["gamma"] * float(self._norms_sq.max(initial=0.0))
                 return product * max(size, 1.0)
             case "poly" | "polynomial":
@@ -155,9 +166,30 @@ class PairwiseKernel(Kernel):
                 return product * max(self.parameters["degree"], 1.0)
         return 4.0 * product
 
+    # --- where rows are measured from -------------------------------------------------------
+
+    @cached_property
+    def origin(self) -> Array | None:
+        """The point from which distances are measured; None for 0.
+
+        Any point is right: (x − o) − (y − o) = x − y, and x − o is rounded relative to itself. Of
+        sparse rows only columns without zeros are moved, so that they stay sparse.
+        """
+        if self.metric != "rbf":
+            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            middle = _middle(self.X)
+            if not (np.isfinite(middle).all() and middle.any()):
+                return None
+            here, there = _largest_sq(self.X, None), _largest_sq(self.X, middle)
+        return middle if here > _WORTH_MOVING * there else None
+
+    def _moved(self, X: Any) -> Any:
+        return _from(_double(X), self.origin)
+
     @cached_property
     def _norms_sq(self) -> Array:
-        return np.asarray(row_norms(_double(self.X), squared=True), dtype=np.float64)
+        return _lengths_sq(self.X, self.origin)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +210,40 @@ class PrecomputedKernel(Kernel):
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         part = self.matrix[rows]
         return np.asarray(part[:, columns], dtype=np.float64)
+
+
+def _middle(X: Any) -> Array:
+    """The mean of the rows; of sparse ones, 0 in columns that are not full."""
+    n = X.shape[0]
+    mean = np.zeros(X.shape[1])
+    for start in range(0, n, _CONVERTED):
+        mean += np.ravel(_double(X[start : start + _CONVERTED]).sum(axis=0)) / n
+    if not sparse.issparse(X):
+        return mean
+    stored = np.bincount(X.indices, minlength=X.shape[1])
+    return np.where(stored == n, mean, 0.0)
+
+
+def _lengths_sq(X: Any, origin: Array | None) -> Array:
+    """Squared lengths of rows, measured from a point."""
+    parts = (X[start : start + _CONVERTED] for start in range(0, X.shape[0], _CONVERTED))
+    return np.concatenate([row_norms(_from(_double(part), origin), squared=True) for part in parts])
+
+
+def _largest_sq(X: Any, origin: Array | None) -> float:
+    return float(_lengths_sq(X, origin).max(initial=0.0))
+
+
+def _from(X: Any, origin: Array | None) -> Any:
+    """Rows measured from a point; of sparse ones, only where it is not 0."""
+    if origin is None:
+        return X
+    if not sparse.issparse(X):
+        return X - origin
+    columns, n = np.flatnonzero(origin), X.shape[0]
+    indptr = len(columns) * np.arange(n + 1)
+    shift = (np.tile(origin[columns], n), np.tile(columns, n), indptr)
+    return _double((X - type(X)(shift, shape=X.shape)).tocsr())
 
 
 def _double(X: Any) -> Any:
@@ -275,13 +341,16 @@ def _variance(X: Any, weights: Array) -> float:
     """Of all entries, rows counted as often as their weights say."""
     shares = weights / weights.sum()
     p = X.shape[1]
-    if sparse.issparse(X):
-        mean = float(shares @ np.ravel(X.sum(axis=1))) / p
-        square = float(shares @ np.ravel(X.multiply(X).sum(axis=1))) / p
-        return max(square - mean * mean, 0.0)
     rows = X.astype(np.float64, copy=False)
-    mean = float(shares @ rows.sum(axis=1)) / p
-    return float(shares @ np.square(rows - mean).sum(axis=1)) / p
+    mean = float(shares @ np.ravel(rows.sum(axis=1))) / p
+    if not sparse.issparse(rows):
+        return float(shares @ np.square(rows - mean).sum(axis=1)) / p
+    # of squares, the variance of numbers far from 0 would be nothing but rounding
+    apart = rows.copy()
+    apart.sum_duplicates()
+    apart.data = np.square(apart.data - mean)
+    zeros = (p - np.diff(apart.indptr)) * mean**2
+    return float(shares @ (np.ravel(apart.sum(axis=1)) + zeros)) / p
 
 
 def _precomputed(K: Any) -> PrecomputedKernel:

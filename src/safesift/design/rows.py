@@ -349,7 +349,7 @@ def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Arra
     return block, weights
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class RowSubset(RowDesign):
     """The rows of a design at increasing indices, without a copy of them all.
 

@@ -66,7 +66,7 @@ class SlotDesign(RowDesign):
         return norms
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SlotRows(RowSubset):
     """The rows in some slots. Those that fit into one block are gathered once, ones included.
 
@@ -119,7 +119,7 @@ def room_for(n: int) -> int:
     return int(_GROWTH * n) + 16
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class DenseSlots(SlotDesign, DenseDesign):
     """An array with a row for each slot."""
 
@@ -135,7 +135,7 @@ class DenseSlots(SlotDesign, DenseDesign):
         return replace(self, array=array, norms=norms)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseSlots(SlotDesign):
     """The entries of CSR rows one after another; rows that go leave holes until there are many.
 

@@ -209,7 +209,7 @@ def rows_per_block(n_entries: int, n_samples: int, n_features: int) -> int:
     return int(max(entries // max(mean_length, 1), 16))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseDesign(CsrProducts):
     """A CSR matrix without duplicate entries, referenced and not copied."""
 
@@ -280,7 +280,7 @@ class SparseDesign(CsrProducts):
         return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SparseRows(CsrProducts, RowSubset):
     """Some rows of a CSR matrix, at increasing indices, read where they lie."""
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
+from safesift.arithmetic.printing import Brief
 from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count
@@ -98,8 +99,8 @@ def _labels(y: Any) -> NDArray:
 FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
-@dataclass(frozen=True, eq=False)
-class CompressionCurve:
+@dataclass(frozen=True, eq=False, repr=False)
+class CompressionCurve(Brief):
     """Scores on test data against the fraction of the training samples that is deleted.
 
     Attributes
@@ -115,6 +116,8 @@ class CompressionCurve:
         Scores of the model of all training samples.
     metric : str
         What the scores are: "accuracy", "R²", or the name of the scorer.
+    training : Training
+        The model.
     mean, standard_error : arrays of shape (n_methods, n_fractions)
         Over the repeats.
     """
@@ -125,6 +128,7 @@ class CompressionCurve:
     scores: Array
     full: Array
     metric: str
+    training: Training
 
     @property
     def mean(self) -> Array:
@@ -140,6 +144,18 @@ class CompressionCurve:
         if method not in self.methods:
             raise ValueError(f"method={method!r} is not among {', '.join(self.methods)}.")
         return self.mean[self.methods.index(method)]
+
+    def summary(self) -> str:
+        """The mean scores of every method at the largest deleted fractions."""
+        shown = slice(max(len(self.fractions) - 4, 0), None)
+        deleted = "  ".join(f"{fraction:7.1%}" for fraction in self.fractions[shown])
+        lines = [
+            f"{self.metric} of {self.training}",
+            f"  {'deleted':<12}{deleted}",
+        ]
+        for method, scores in zip(self.methods, self.mean, strict=True):
+            lines.append(f"  {method:<12}" + "  ".join(f"{score:7.4f}" for score in scores[shown]))
+        return "\n".join([*lines, f"  of all training samples: {self.full.mean():.4f}"])
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the scores with their standard errors against the deleted fraction.
@@ -252,7 +268,9 @@ def compression_curve(
     plan = _Plan(model, tuple(methods), tuple(counts), screening, scoring)
     seeds = [seed_of(rng) for _ in splits]
     full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))
-    return CompressionCurve(deleted, counts, plan.methods, scores, full, _metric(scoring, task))
+    return CompressionCurve(
+        deleted, counts, plan.methods, scores, full, _metric(scoring, task), model
+    )
 
 
 def _scores(
@@ -278,7 +296,7 @@ def _choices(plan: _Plan, X: Any, y: Any, split: Split, seed: int) -> list[Compr
     rows = _safe_indexing(X, split.train), _safe_indexing(y, split.train)
     samples = examine(*rows, plan.model, None, plan.screening, seed)
     n = len(samples.weights)
-    everything = Compressed(np.arange(n), None, plan.model.alpha, True, "all", n)
+    everything = Compressed(np.arange(n), None, plan.model.alpha, True, "all", n, plan.model)
     return [
         everything,
         *(_made(samples, method, count, seed) for method in plan.methods for count in plan.counts),

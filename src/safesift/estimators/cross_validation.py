@@ -9,6 +9,7 @@ that all folds share one design and the passes over it.
 from __future__ import annotations
 
 import operator
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +34,11 @@ from safesift.estimators.classifier import Classification, labels
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
-from safesift.grids import PathOrder, alpha_grid, check_levels
+from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_scales
 from safesift.regions import Region
 from safesift.solvers.records import Fit, missed
 
@@ -58,7 +60,11 @@ class CrossValidated(LinearModel):
     if TYPE_CHECKING:
         # parameters of the subclasses
         alphas: int | ArrayLike
+        eps: float | None
         cv: Any
+
+        # what a fit learns
+        alpha_: float
         scoring: Any
 
     @whole
@@ -86,41 +92,75 @@ class CrossValidated(LinearModel):
         samples = self._read(X, y, sample_weight)
         routed = self._routed("fit", sample_weight, params)
         full = self._problems(samples, loss, penalty, alpha=1.0)
-        alphas = self._levels(full)
-        order = PathOrder.of(alphas, full[0])
-        folds = self._folds(samples, routed)
+        grid, folds = self._grid(full), self._folds(samples, routed)
         problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
-        levels = [[problem.at_level(alpha) for problem in problems] for alpha in order.levels]
-        scores, means = np.empty((len(folds), len(levels))), np.full(len(levels), -np.inf)
-        best, short = 0, []
+        levels = [[problem.at_level(alpha) for problem in problems] for alpha in grid.levels]
+        walk, scores, short = Walk(grid, full), [], []
         # of a fold nothing is needed but its predictions
         settings = replace(settings, decided=tuple(range(len(full))))
-        for i, fits in enumerate(self._solve(levels, settings)):
+        for fits in self._solve(levels, settings):
+            here, of_folds = fits[: len(full)], _in_groups(fits[len(full) :], len(full))
+            if not walk.enters(all(fit.converged for fit in fits)):
+                break
             short += missed(fits)
-            of_folds = _in_groups(fits[len(full) :], len(full))
-            for k, (fold, of_fold) in enumerate(zip(folds, of_folds, strict=True)):
-                scores[k, i] = self._fold_score(samples, fold, of_fold, routed)
-            means[i] = _mean(scores[:, i], folds)
+            of_level = [
+                self._fold_score(samples, fold, of_fold, routed)
+                for fold, of_fold in zip(folds, of_folds, strict=True)
+            ]
+            scores.append(of_level)
+            walk.note([fit.at.value for fit in here], _mean(of_level, folds))
             # of equal scores the first one counts, that of the strongest regularisation
-            if i == 0 or means[i] > means[best]:
-                best, chosen = i, fits[: len(full)]
+            if walk.best == walk.n_seen - 1:
+                chosen = here
+            if walk.ended:
+                break
+        places = grid.as_asked(walk.n_seen)
         path = {
-            "alpha_": float(order.levels[best]),
-            "alphas_": alphas,
-            "scores_": scores[:, order.places],
-            "mean_score_path_": means[order.places],
+            "alpha_": float(grid.levels[walk.best]),
+            "alphas_": grid.levels[places],
+            "scores_": np.array(scores).T[:, places],
+            "mean_score_path_": np.array([_mean(of_level, folds) for of_level in scores])[places],
         }
         self._publish(path | self._attributes(samples, chosen), chosen)
-        self._warn(settings, short, len(problems) * len(levels))
+        self._warn(settings, short, len(problems) * walk.n_seen)
+        if not (short and walk.blocked):
+            self._warn_of_edge(walk, full)
         return self
 
-    def _levels(self, full: Sequence[Problem]) -> Array:
+    def _grid(self, full: Sequence[Problem]) -> Grid:
         """The alphas; of several classes, the grid that begins where all are constant."""
+        check_eps(self.eps, alphas_given=not isinstance(self.alphas, Integral))
         if not isinstance(self.alphas, Integral):
-            return check_levels(self.alphas)
-        grids = [alpha_grid(problem, operator.index(self.alphas)) for problem in full]
-        constraint = full[0].penalty.is_constraint
-        return np.min(grids, axis=0) if constraint else np.max(grids, axis=0)
+            return Grid.given(check_levels(self.alphas), full[0])
+        return Grid.of(full, operator.index(self.alphas), self.eps)
+
+    def _warn_of_edge(self, walk: Walk, full: Sequence[Problem], stacklevel: int = 5) -> None:
+        """Say that a better alpha may lie beyond the grid, where it may and can be had."""
+        edge = walk.edge
+        if edge is None:
+            return
+        if not isinstance(self.alphas, Integral):
+            remedy = f"add {edge.beyond} ones"
+        elif self.eps is not None:
+            remedy = "set a smaller eps, or eps=None"
+        else:
+            remedy = self._way_on(walk, full)
+        warnings.warn(
+            f"{type(self).__name__} found its best score at the {edge.end} of {walk.n_seen} "
+            f"alphas, {self.alpha_:.3g}: {remedy}.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+    def _way_on(self, walk: Walk, full: Sequence[Problem]) -> str:
+        """What would make a grid longer that ended by itself."""
+        scales = column_scales(full[0])
+        if scales is not None and scales.far_apart:
+            names = getattr(self, "feature_names_in_", None)
+            return f"{scales.described(names)}, so scale the columns"
+        if walk.blocked:
+            return "beyond it tol is not reached, so scale the columns, or increase max_iter or tol"
+        return "scale the columns"
 
     def _folds(self, samples: Samples, routed: Bunch) -> list[Fold]:
         cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
@@ -210,7 +250,7 @@ def _in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:
     return (fits[start : start + size] for start in range(0, len(fits), size))
 
 
-def _mean(scores: Array, folds: Sequence[Fold]) -> float:
+def _mean(scores: Sequence[float], folds: Sequence[Fold]) -> float:
     """The mean over the folds, each weighing what its held-out rows do."""
     mean = np.average(scores, weights=[fold.weight for fold in folds])
     return -np.inf if np.isnan(mean) else float(mean)
@@ -225,8 +265,13 @@ class SafeClassifierCV(CrossValidated, Classification):
     Parameters
     ----------
     alphas : int or array, default=20
-        The alphas to choose from, or how many: from `safesift.grids.alpha_max` down to 1e-4 times
-        it, evenly spaced in their logarithms. For a ball, its radii instead.
+        The alphas to choose from, or how many there are to four decades (with `eps`, in all):
+        evenly spaced in their logarithms, from `safesift.grids.alpha_max`, where the model is
+        nearly or exactly constant, down to where every column that explains something has its say
+        and the score was no better for two decades, or the objective no longer moves; at most 20
+        decades. A multiple of X has the same models. For a ball, its radii instead.
+    eps : float, optional
+        The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
         As in scikit-learn: an integer means stratified folds, without shuffling.
     scoring : str, callable or None, default=None
@@ -254,14 +299,15 @@ n_jobs, random_state, verbose
     >>> from sklearn.preprocessing import scale
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = ss.SafeClassifierCV(alphas=5, cv=3).fit(scale(X), y)
-    >>> model.scores_.shape, bool(model.mean_score_path_.max() > 0.95)
-    ((3, 5), True)
+    >>> model.scores_.shape == (3, len(model.alphas_)), bool(model.mean_score_path_.max() > 0.95)
+    (True, True)
     """
 
     def __init__(
         self,
         alphas: int | ArrayLike = 20,
         *,
+        eps: float | None = None,
         cv: Any = 5,
         scoring: Any = None,
         loss: str | Loss = "squared_hinge",
@@ -278,6 +324,7 @@ n_jobs, random_state, verbose
         verbose: int = 0,
     ) -> None:
         self.alphas = alphas
+        self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.loss = loss
@@ -310,8 +357,13 @@ class SafeRegressorCV(CrossValidated, Regression):
     Parameters
     ----------
     alphas : int or array, default=20
-        The alphas to choose from, or how many: from `safesift.grids.alpha_max` down to 1e-4 times
-        it, evenly spaced in their logarithms. For a ball, its radii instead.
+        The alphas to choose from, or how many there are to four decades (with `eps`, in all):
+        evenly spaced in their logarithms, from `safesift.grids.alpha_max`, where the model is
+        nearly or exactly constant, down to where every column that explains something has its say
+        and the score was no better for two decades, or the objective no longer moves; at most 20
+        decades. A multiple of X has the same models. For a ball, its radii instead.
+    eps : float, optional
+        The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
         As in scikit-learn: an integer means consecutive folds, without shuffling.
     scoring : str, callable or None, default=None
@@ -346,6 +398,7 @@ random_state, verbose
         self,
         alphas: int | ArrayLike = 20,
         *,
+        eps: float | None = None,
         cv: Any = 5,
         scoring: Any = None,
         loss: str | Loss = "squared_epsilon_insensitive",
@@ -362,6 +415,7 @@ random_state, verbose
         verbose: int = 0,
     ) -> None:
         self.alphas = alphas
+        self.eps = eps
         self.cv = cv
         self.scoring = scoring
         self.loss = loss

@@ -254,7 +254,8 @@ class LinearModel(Followable, BaseEstimator):
     ) -> None:
         """Say that some problems were not solved to the tolerance, and what to do about it."""
         if misses:
-            said = complaint(type(self).__name__, misses, n_problems, settings)
+            names = getattr(self, "feature_names_in_", None)
+            said = complaint(type(self).__name__, misses, n_problems, settings, names=names)
             warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
     # --- using ------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,12 +17,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from safesift.design.pool import Pool, reader, rows_of_size
-from safesift.design.rows import RowDesign
+from safesift.design.pool import (
+    Budget,
+    Pool,
+    by_rows,
+    n_rows_of,
+    reader,
+)
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import Samples
+from safesift.estimators.pool_labels import PoolLabels, shown
 from safesift.losses import Loss
-from safesift.parameters import check_count
+from safesift.parameters import check_count, check_memory
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
 from safesift.registry import provided
@@ -41,7 +48,9 @@ class MiningResult:
         Rows of the pool that may matter, by their numbers, rising.
     X_kept : array or CSR matrix of shape (n_kept, n_features)
         Those rows.
-    model_ : SafeClassifier
+    y_kept : array of shape (n_kept,)
+        Their labels.
+    model : SafeClassifier
         The model of the training rows and the *whole* pool. `dual_gap_` is certified for all of
         them; `kept_` and `undecided_` speak of the training rows.
     dual_gap : float
@@ -55,6 +64,8 @@ class MiningResult:
     alpha_kept : float
         The alpha for the training rows and the kept ones alone, with a solver that averages: the
         divisor must stay that of all rows.
+    label : object or None
+        The label of all rows of the pool; None where each has its own.
     history : tuple of MiningPass
 
     Examples
@@ -63,21 +74,32 @@ class MiningResult:
     >>> import safesift as ss
     >>> X, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), [0, 0, 1, 1]
     >>> pool = np.linspace(-9.0, 0.0, 1000)[:, None]
-    >>> mined = ss.mine_hard(pool, ss.SafeClassifier(alpha=0.01).fit(X, y), X, y)
+    >>> mined = ss.mine_hard(pool, ss.SafeClassifier(alpha=0.01).fit(X, y), X, y, label=0)
     >>> mined.n_pool, mined.n_kept + mined.n_proved, mined.passes == len(mined.history)
     (1000, 1000, True)
     >>> bool(mined.indices.min() > 700), mined.X_kept.shape == (mined.n_kept, 1)
     (True, True)
+    >>> np.array_equal(pool[mined.kept], mined.X_kept)
+    True
     """
 
     indices: NDArray[np.intp]
     X_kept: Any
-    model_: SafeClassifier
+    y_kept: NDArray
+    model: SafeClassifier
     dual_gap: float
     proved: bool
     n_pool: int
     alpha_kept: float
+    label: Any
     history: tuple[MiningPass, ...]
+
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """False where a row of the pool is not kept, by their numbers."""
+        kept = np.zeros(self.n_pool, dtype=bool)
+        kept[self.indices] = True
+        return kept
 
     @property
     def n_kept(self) -> int:
@@ -95,15 +117,30 @@ class MiningResult:
         return len(self.history)
 
     def summary(self) -> str:
-        """What was kept and why, in a few lines."""
+        """What was kept and why, and of which model that is true, in a few lines."""
         held = max(one.n_held for one in self.history)
         others = self.n_pool - self.n_kept
         why = "proved to be of no influence" if self.proved else "NOT proved to be of no influence"
+        labels = "labels of its own" if self.label is None else f"the label {shown(self.label)}"
         return (
             f"{self.n_kept} of {self.n_pool} rows of the pool kept, {others} others {why}\n"
+            f"  model: {_described(self.model)}; the pool has {labels}\n"
             f"  {self.passes} passes over the pool, at most {held} of its rows held in memory\n"
             f"  duality gap on all rows: {self.dual_gap:.2g}"
         )
+
+
+def _described(model: SafeClassifier) -> str:
+    """Which problem a model solves."""
+    loss, penalty = (
+        one if isinstance(one, str) else repr(one) for one in (model.loss, model.penalty)
+    )
+    ratio = "" if model.l1_ratio is None else f", l1_ratio={model.l1_ratio:g}"
+    weights = "" if model.class_weight is None else f", class_weight={model.class_weight!r}"
+    return (
+        f"loss {loss}, penalty {penalty}{ratio}, alpha={model.alpha:g}, "
+        f"{'with' if model.fit_intercept else 'without'} an intercept{weights}"
+    )
 
 
 def mine_hard(
@@ -112,19 +149,20 @@ def mine_hard(
     X: Any,
     y: Any,
     *,
+    y_pool: Any = None,
     sample_weight: Any = None,
     label: Any = None,
     pool_weight: Any = 1.0,
-    block_size: int | str = "32 MB",
     max_passes: int = 20,
+    memory: int | str = "1 GB",
     verbose: int = 0,
 ) -> MiningResult:
     """Find the few rows of a large pool that can matter, and prove that the others do not.
 
     The *full problem* is that of `model`, with its loss, penalty, alpha and intercept, on the
-    training rows (X, y) and on all rows of the pool, which are labelled `label`:
+    training rows (X, y) and on all rows of the pool, with the labels b_j that they have:
 
-        P = (1/W) [Σ_training s_i f(a_iᵀx + c; y_i) + Σ_pool s_j f(a_jᵀx + c; label)] + alpha·R(x)
+        P = (1/W) [Σ_training s_i f(a_iᵀx + c; y_i) + Σ_pool s_j f(a_jᵀx + c; b_j)] + alpha·R(x)
 
     with W the weight of all of these rows. The pool is read in passes, a block at a time, and only
     the rows in doubt are held. In the first pass these are the rows that have a loss at the model
@@ -136,34 +174,43 @@ def mine_hard(
     one is that of the other (`workflows.mining` has the theorem). Held rows that are flat at the
     optimum, too, are let go at the end.
 
-    Memory: the training rows twice (once in the problem with what is held), the held rows twice, a
-    block, and O(p²) for the solver. A pool that is a file or is made on the fly is never in memory
-    as a whole.
+    Memory: that of the training rows twice (once in the problem with what is held) and O(p²) for
+    the solver, beside `memory` for all that is held of the pool. A pool that is a file, a memory
+    map, a sparse matrix or an array of any type, or that is made on the fly, is never copied or
+    converted as a whole.
 
     Parameters
     ----------
     X_pool : array, sparse matrix, frame, path, iterable of blocks, or callable that returns one
-        Rows of one class, with the columns of X. A file is CSV, Parquet, npz with
-        an array X, or svmlight (targets are ignored); the model's feature names say
-        which columns to read. An iterable must yield the same rows each time it is gone through; a
-        generator does not: pass the function that makes it.
+        Rows with the columns of X. A block is rows, or a pair (rows, labels). A file is npz (array
+        X, and labels where there is an array y), svmlight (which has labels), CSV or Parquet (the
+        model's feature names say which columns to read, and y_pool which one holds the labels;
+        ``pip install 'safesift[cli]'``). An iterable must yield the same rows each time it is gone
+        through; a generator does not: pass the function that makes it.
     model : SafeClassifier
         Fitted on (X, y), with two classes and a loss that is flat somewhere. It is not changed.
     X, y : array, sparse matrix or frame, and labels
         The training rows.
+    y_pool : array of shape (n_pool,) or str, optional
+        The label of each row of the pool; of a file the name of the column, or of the array, that
+        holds them.
     sample_weight : array of shape (n_samples,), optional
         Of the training rows.
-    label : one of the two labels, default ``model.classes_[0]``
-        The label of the pool.
+    label : one of the two labels, optional
+        That of all rows of the pool. A pool without targets needs it; one that has targets, by
+        y_pool or by itself, has no use for it, and both is an error.
     pool_weight : float or array of shape (n_pool,), default=1.0
         Weight of each row of the pool; 0 is removal. A `class_weight` of the model multiplies it;
         "balanced" counts all rows.
-    block_size : int or str, default="32 MB"
-        How much of the pool is looked at at a time: rows, or a size in memory. The result does not
-        depend on it, nor on how the blocks of the pool are cut, up to rounding.
     max_passes : int, default=20
         At most so many passes. One that ends the search without a proof keeps all rows in doubt,
         and a warning says so.
+    memory : int or str, default="1 GB"
+        What may be held of the pool, as bytes or a size such as "500 MB". A block takes 1/32 of
+        it, and several are in memory at a time; 7/8 are for the rows in doubt, which count twice
+        since a model is fitted to them. A MemoryError says when they are too many, before they are
+        copied. The result does not depend on it, nor on how the blocks of the pool are cut, up to
+        rounding.
     verbose : int, default=0
         1 prints a line per pass.
 
@@ -180,21 +227,23 @@ def mine_hard(
     >>> y = np.repeat(["rare", "common"], 50)
     >>> model = ss.SafeClassifier(alpha=1e-3).fit(X, y)
     >>> pool = rng.normal(-1, 1, (20_000, 5))
-    >>> mined = ss.mine_hard(pool, model, X, y)
+    >>> mined = ss.mine_hard(pool, model, X, y, label="common")
     >>> mined.proved, mined.n_kept < 2_000
     (True, True)
     >>> everything = ss.SafeClassifier(alpha=1e-3).fit(
     ...     np.vstack([X, pool]), np.append(y, np.repeat("common", 20_000)))
-    >>> np.allclose(mined.model_.coef_, everything.coef_, atol=1e-4)
+    >>> np.allclose(mined.model.coef_, everything.coef_, atol=1e-4)
     True
     """
     max_passes = check_count("max_passes", max_passes)
+    budget = Budget(check_memory(memory))
     _check_model(model)
-    label, pool_weight = _checked_label(model, label), _checked_pool_weight(pool_weight)
+    labels, target = _checked_labels(model, label, y_pool, X_pool)
+    pool_weight = _checked_pool_weight(pool_weight)
     settings, unfitted = model._checked_settings(), clone(model)
     samples = _read(unfitted, model, X, y, sample_weight)
-    full = _full_problem(model, samples, label, pool_weight)
-    pool = _pool(X_pool, model, full.training_rows, block_size)
+    full = _full_problem(model, samples, pool_weight)
+    pool = _pool(X_pool, target, model, full, labels, budget)
     start = full.training.join(model.coef_[0], float(model.intercept_[0]))
     with settings.threads():
         mined = mine(full, pool, settings, start, max_passes=max_passes, verbose=verbose)
@@ -204,11 +253,13 @@ def mine_hard(
     return MiningResult(
         indices=mined.kept.indices,
         X_kept=mined.kept.rows,
-        model_=unfitted._fitted_from(samples, [mined.fit]),
+        y_kept=model.classes_[(mined.kept.signs > 0).astype(np.intp)],
+        model=unfitted._fitted_from(samples, [mined.fit]),
         dual_gap=mined.fit.gap,
         proved=mined.proved,
         n_pool=mined.history[-1].n_rows,
         alpha_kept=mined.alpha_kept,
+        label=labels.label,
         history=mined.history,
     )
 
@@ -240,17 +291,28 @@ def _check_provable(model: SafeClassifier, loss: Loss, penalty: Penalty) -> None
         )
 
 
-def _checked_label(model: SafeClassifier, label: Any) -> Any:
-    if label is None:
-        return model.classes_[0]
-    if label not in list(model.classes_):
-        raise ValueError(f"label={label!r} is none of the model's classes, {model.classes_}.")
-    return label
+def _checked_labels(
+    model: SafeClassifier, label: Any, y_pool: Any, X_pool: Any
+) -> tuple[PoolLabels, str | None]:
+    """Where labels come from, and the name that they have in a file."""
+    if label is not None and y_pool is not None:
+        raise TypeError(
+            f"label={label!r} and y_pool are both given, and either says of which class the rows "
+            "of the pool are: leave one of them out."
+        )
+    if not isinstance(y_pool, str):
+        return PoolLabels.of(model.classes_, label, y_pool), None
+    if not _is_path(X_pool):
+        raise TypeError(
+            f"y_pool={y_pool!r} names a column of a file, but X_pool is a "
+            f"{type(X_pool).__name__}: pass the labels themselves."
+        )
+    return PoolLabels.of(model.classes_, None, None), y_pool
 
 
 def _checked_pool_weight(pool_weight: Any) -> float | Array:
     if np.ndim(pool_weight):
-        return check_weights(pool_weight, len(pool_weight))
+        return check_weights(pool_weight, len(pool_weight), "pool_weight")
     if not (isinstance(pool_weight, int | float | np.number) and 0 < pool_weight < math.inf):
         raise ValueError(f"pool_weight must be positive and finite, got {pool_weight!r}.")
     return float(pool_weight)
@@ -275,40 +337,69 @@ def _read(
 
 
 def _full_problem(
-    model: SafeClassifier, samples: Samples, label: Any, pool_weight: float | Array
+    model: SafeClassifier, samples: Samples, pool_weight: float | Array
 ) -> PooledProblem:
-    """The problem of the model on the training rows and a pool of one label."""
+    """The problem of the model on the training rows and a pool."""
     # how much a class weighs depends on the pool
     plain = replace(samples, weights=samples.sample_weight)
     loss, penalty = model._checked_loss(), model._checked_penalty()
     (training,) = model._problems(plain, loss, penalty, model.alpha)
-    sign = 1.0 if label == samples.known_classes[1] else -1.0
-    return PooledProblem(training, sign, pool_weight, _class_factors(model, samples, label))
+    return PooledProblem(training, pool_weight, _class_factors(model, samples))
 
 
-def _class_factors(model: SafeClassifier, samples: Samples, label: Any) -> ClassFactors:
-    """The weights of both classes; "balanced" counts the pool with the class that it is of."""
+def _class_factors(model: SafeClassifier, samples: Samples) -> ClassFactors:
+    """The weights of both classes; "balanced" counts the pool's rows with those of training."""
     if model.class_weight is None:
-        return lambda pool_weight: (1.0, 1.0)
+        return np.ones_like
     classes, weights = samples.known_classes, samples.sample_weight
     ours = np.array([weights[samples.y == one].sum() for one in classes])
     # to be counted, a class is as good as one sample of its weight
-    return lambda pool_weight: tuple(
-        model._class_weights(classes, ours + pool_weight * (classes == label), classes)
+    return lambda pool_weights: model._class_weights(classes, ours + pool_weights, classes)
+
+
+# --- the pool -----------------------------------------------------------------------------------
+
+
+def _pool(
+    X_pool: Any,
+    target: str | None,
+    model: SafeClassifier,
+    full: PooledProblem,
+    labels: PoolLabels,
+    budget: Budget,
+) -> Pool:
+    entries = {"y_pool": labels.y_pool, "pool_weight": full.pool_weight}
+    if _is_path(X_pool):
+        source, n_rows = _of_file(Path(X_pool), target, model, labels, budget.block), None
+    else:
+        source, budget = by_rows(X_pool, budget)
+        n_rows = n_rows_of(source)
+    # the names of a frame's columns are compared with those of the training data
+    plain = partial(model._validated, reset=False, ensure_all_finite=False, ensure_min_samples=0)
+    return Pool(
+        reader(source, budget),
+        full.training_rows,
+        labels,
+        budget,
+        plain,
+        n_rows,
+        {name: len(one) for name, one in entries.items() if isinstance(one, np.ndarray)},
     )
 
 
-def _pool(X_pool: Any, model: SafeClassifier, training: RowDesign, block_size: int | str) -> Pool:
-    block_rows, source = rows_of_size(block_size, training), X_pool
-    if isinstance(X_pool, str | os.PathLike):
-        path, names = Path(X_pool), tuple(getattr(model, "feature_names_in_", ()))
-        if not path.is_file():
-            raise ValueError(f"X_pool: there is no file {path}.")
-        blocks = provided("format_of")(path).blocks
-        source = partial(blocks, path, names, model.n_features_in_, block_rows)
-    # the names of a frame's columns are compared with those of the training data
-    plain = partial(model._validated, reset=False, ensure_all_finite=False, ensure_min_samples=0)
-    return Pool(reader(source, block_rows), training, block_rows, plain)
+def _is_path(X_pool: Any) -> bool:
+    return isinstance(X_pool, str | os.PathLike)
+
+
+def _of_file(
+    path: Path, target: str | None, model: SafeClassifier, labels: PoolLabels, n_bytes: int
+) -> Callable[[], Iterator[Any]]:
+    """What reads a file, about so much at a time."""
+    if not path.is_file():
+        raise ValueError(f"X_pool: there is no file {path}.")
+    table, names = provided("format_of")(path), tuple(getattr(model, "feature_names_in_", ()))
+    labels.check_source(target is not None or table.holds_targets(path))
+    return partial(table.blocks, path, names, model.n_features_in_, n_bytes, target)
 
 
 def _complaint(model: SafeClassifier, mined: Mined) -> str:

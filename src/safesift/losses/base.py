@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.printing import Brief
 from safesift.losses.dual_form import DualForm
 
 Array = NDArray[np.float64]
 INF = math.inf
 
 
-@dataclass(frozen=True)
-class Piece:
+@dataclass(frozen=True, repr=False)
+class Piece(Brief):
     """An interval on which a loss is ½·quadratic·t² + linear·t + constant.
 
     Fields may be arrays, one entry per sample. The interval is (lower, upper); decisions need

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss
 from safesift.parameters import require_non_negative, require_positive
 
@@ -89,8 +90,8 @@ class Huber(ResidualLoss):
         ]
 
 
-@dataclass(frozen=True, eq=False)
-class _Insensitive(ResidualLoss):
+@dataclass(frozen=True, eq=False, repr=False)
+class _Insensitive(Brief, ResidualLoss):
     """What the two ε-insensitive losses share: a tube of half-width ε, maybe one per sample."""
 
     epsilon: float | NDArray = 0.1
@@ -117,7 +118,7 @@ class _Insensitive(ResidualLoss):
         return residual - np.clip(residual, -np.asarray(self.epsilon), self.epsilon)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EpsilonInsensitive(_Insensitive):
     """φ(r) = [|r| − ε]₊, the loss of support vector regression. No curvature anywhere.
 
@@ -158,7 +159,7 @@ class EpsilonInsensitive(_Insensitive):
         return SmoothedEpsilonInsensitive(self.epsilon, width)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SmoothedEpsilonInsensitive(_Insensitive):
     """The ε-insensitive loss with its kinks rounded off over a width: its Moreau envelope.
 
@@ -239,7 +240,7 @@ def _sum_enclosed(a: Array, b: float) -> tuple[Array, Array]:
     return down, np.where(lost > 0, np.nextafter(rounded, INF), rounded)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SquaredEpsilonInsensitive(_Insensitive):
     """φ(r) = ½[|r| − ε]₊², the paper's screening-friendly regression.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.problem.duality import DualPoint
 from safesift.problem.evaluation import Evaluation, Rounding
 
@@ -26,8 +27,8 @@ def gap_between(at: Evaluation, rounding: Rounding, dual: DualPoint) -> float:
     return math.inf if math.isnan(gap) else max(gap, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class Certificate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Brief):
     """A point, a dual point, and the duality gap between them, rounding included.
 
     Whoever has the data can verify it: the value at the point and the value of the dual point are

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import row_blocks
+from safesift.arithmetic.printing import Brief, record_in_brief
 from safesift.losses.base import Piece
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ class Bounds(NamedTuple):
 
     lower: Array
     upper: Array
+
+    def __repr__(self) -> str:
+        return record_in_brief(self)
 
     @classmethod
     def unknown(cls, n_samples: int) -> Bounds:
@@ -55,8 +59,8 @@ class RowBounds(Protocol):
         """The bounds of some rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Decisions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Brief):
     """What became of every sample.
 
     Attributes

@@ -23,6 +23,7 @@ from safesift.arithmetic.numerics import (
     sum_over_blocks,
     total,
 )
+from safesift.arithmetic.printing import Brief
 from safesift.problem.passes import Computation, Transposed
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ _BALANCED = 1e-14
 PULLS = tuple(10.0**power for power in range(-14, 0))
 
 
-@dataclass(frozen=True, eq=False)
-class DualPoint:
+@dataclass(frozen=True, eq=False, repr=False)
+class DualPoint(Brief):
     """A feasible dual point and a lower bound on the optimal value.
 
     Attributes

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import numerics
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm, sum_over_blocks, target_size, total
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Quadratic:
+@dataclass(frozen=True, eq=False, repr=False)
+class Quadratic(Brief):
     """½xᵀQx + qᵀx + r: what decided samples leave behind. `Q` is None where nothing is quadratic.
 
     With an intercept its coordinate is the last one.
@@ -48,8 +49,8 @@ class Quadratic:
         return matrix * length + norm(self.q)
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Brief):
     """One pass over the data at one point: value, slopes ν and subgradient of the objective.
 
     Attributes

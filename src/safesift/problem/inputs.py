@@ -216,26 +216,24 @@ def check_penalty(penalty: str | Penalty, l1_ratio: float | None) -> Penalty:
     return ElasticNet(l1_ratio)
 
 
-def check_weights(sample_weight: Any, n_samples: int) -> Array:
-    """Sample weights as float64, ones by default."""
+def check_weights(sample_weight: Any, n_samples: int, name: str = "sample_weight") -> Array:
+    """Weights as float64, ones by default; `name` is that of the argument."""
     if sample_weight is None:
         return np.ones(n_samples)
-    weights = vector("sample_weight", sample_weight)
+    weights = vector(name, sample_weight)
     if len(weights) != n_samples:
-        raise ValueError(f"sample_weight has {len(weights)} entries but X has {n_samples} rows.")
-    weights = _real("sample_weight", weights)
+        raise ValueError(f"{name} has {len(weights)} entries but X has {n_samples} rows.")
+    weights = _real(name, weights)
     if (weights < 0).any():
         raise ValueError(
-            f"sample_weight is negative (first at {np.flatnonzero(weights < 0)[0]}): "
+            f"{name} is negative (first at {np.flatnonzero(weights < 0)[0]}): "
             "use weights of 0 or more."
         )
     if not (weights > 0).any():
-        raise ValueError("sample_weight is zero everywhere: give some sample a positive weight.")
+        raise ValueError(f"{name} is zero everywhere: give some sample a positive weight.")
     with np.errstate(over="ignore"):
         if not np.isfinite(weights.sum()):
-            raise ValueError(
-                "sample_weight is too large to add up: divide it by its largest entry."
-            )
+            raise ValueError(f"{name} is too large to add up: divide it by its largest entry.")
     return weights
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, SMALLEST, exact_sum, sum_over_blocks, total
+from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -44,8 +45,8 @@ from safesift.problem.risk import Constant, Risk, Targets, best_constant
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+@dataclass(frozen=True, eq=False, repr=False)
+class Problem(Brief):
     """A regularised empirical risk on a `Design`, with some samples possibly folded away.
 
     Parameters

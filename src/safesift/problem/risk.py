@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -29,8 +30,8 @@ Array = NDArray[np.float64]
 _SAME = 64 * EPS
 
 
-@dataclass(frozen=True, eq=False)
-class Targets:
+@dataclass(frozen=True, eq=False, repr=False)
+class Targets(Brief):
     """What the samples ask of their predictions.
 
     Parameters
@@ -59,8 +60,8 @@ class Targets:
         return Targets(self.loss.take(rows), self.y[rows])
 
 
-@dataclass(frozen=True, eq=False)
-class WeightedRows:
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedRows(Brief):
     """The rows, and what each of them counts.
 
     Parameters
@@ -99,8 +100,8 @@ class Constant(NamedTuple):
     value: float
 
 
-@dataclass(frozen=True, eq=False)
-class Risk:
+@dataclass(frozen=True, eq=False, repr=False)
+class Risk(Brief):
     """The mean loss of weighted samples.
 
     Parameters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Training:
-    """The model that is trained, in the words of whoever trains it."""
+    """The model that is trained, in the words of whoever trains it; NaN for the alpha of a path."""
 
     loss: str | Loss = "squared_hinge"
     penalty: str | Penalty = "l2"
@@ -29,8 +30,9 @@ class Training:
 
     def __str__(self) -> str:
         ratio = "" if self.l1_ratio is None else f" (l1_ratio={self.l1_ratio:g})"
+        alpha = "" if math.isnan(self.alpha) else f" alpha={self.alpha:g},"
         intercept = "an intercept" if self.fit_intercept else "no intercept"
-        return f"{self.loss} and {self.penalty}{ratio}, alpha={self.alpha:g}, {intercept}"
+        return f"{self.loss} and {self.penalty}{ratio},{alpha} {intercept}"
 
 
 def check_points(problems: Sequence[Problem], coef: Any, intercept: Any) -> list[Array]:

@@ -62,6 +62,9 @@ class TestSet(ABC):
     def describe(self) -> str:
         """What it is, in a few words."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.describe()}>"
+
     def zero_features(self, n_features: int) -> NDArray[np.bool_]:
         """Features that are 0 everywhere in the set."""
         return np.zeros(n_features, dtype=bool)
@@ -118,7 +121,7 @@ def clean(bounds: Bounds) -> Bounds:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Intersection(TestSet):
     """Several sets that all contain every optimum: the best bound of them, per row."""
 
@@ -149,7 +152,7 @@ class Intersection(TestSet):
         return np.any([member.zero_features(n_features) for member in self.members], axis=0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Everything(TestSet):
     """The whole space: where no region applies, nothing can be decided."""
 

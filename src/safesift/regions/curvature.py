@@ -174,7 +174,7 @@ class _Turns:
         return FeatureSubspace(test_set, self._features, self._center.problem)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tested(TestSet):
     """Ellipsoids, with what was found on the way to them.
 

@@ -34,7 +34,7 @@ class KnownPredictions(NamedTuple):
     size: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EllipsoidalSet(TestSet):
     """{ z + Bu + e : ‖u‖ ≤ 1, ‖e‖ ≤ slack }, cut by a half-space where there is one.
 
@@ -138,7 +138,7 @@ class EllipsoidalSet(TestSet):
         return f"{self.name}{cut}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Hull(TestSet):
     """Ellipsoids of which one contains every optimum, for every alpha of a range another one."""
 
@@ -166,7 +166,7 @@ def _wider(each: list[Bounds]) -> Bounds:
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BallTimesInterval(TestSet):
     """{ (x, c) : ‖x − center‖ ≤ radius, low ≤ c ≤ high }: a ball, and an interval for c.
 

@@ -96,7 +96,7 @@ class GapEnergy(Region):
         return EnergySet(bounds, zero, problem.certified, True)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EnergySet(TestSet):
     """Points near which a small gap leaves the optima, by its bounds on the rows of its problem.
 

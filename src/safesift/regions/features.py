@@ -51,7 +51,7 @@ def zero_features(center: Center, energy: float) -> Mask:
     return most + center.gradient_error < threshold * (1.0 - 8 * EPS)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FeatureSubspace(TestSet):
     """A set in some of the features: the others are 0 at every optimum.
 

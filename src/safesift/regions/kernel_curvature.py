@@ -63,7 +63,7 @@ class KernelCurvature(Region):
         return balls if found is None else Intersection((balls, found))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class KernelSet(TestSet):
     """A set of functions that contains every optimum, by its bounds on the predictions."""
 

@@ -103,7 +103,7 @@ def _ball(certificate: Certificate, radius: float) -> TestSet:
     return NearBall(ball, radius, known)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NearBall(TestSet):
     """A ball whose bounds are made a block of rows at a time.
 

@@ -214,8 +214,11 @@ def rough_start(problem: Problem, settings: Settings) -> Array | None:
 
 
 def _curvature_scales(problem: Problem) -> Array:
-    """The largest curvature of the loss along each coordinate, for the damping."""
-    norms_sq = problem.design.row_norms**2
-    mean = problem.loss.smoothness * float(problem.shares @ norms_sq) / problem.design.n_columns
-    folded = 0.0 if problem.Q is None else np.diag(problem.Q)
-    return np.full(problem.design.n_columns, mean or 1.0) + folded
+    """The largest curvature of the loss along each coordinate, for the damping.
+
+    By columns, so that one column in other units is damped in those, and the others as ever.
+    """
+    curvature = problem.loss.smoothness * problem.risk.rows.columns_sq
+    if problem.Q is not None:
+        curvature = curvature + np.diag(problem.Q)
+    return np.where(curvature > 0, curvature, 1.0)

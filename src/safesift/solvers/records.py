@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
+from safesift.arithmetic.printing import Brief
 from safesift.parameters import check_count, check_positive
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
 from safesift.problem.duality import DualPoint
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
+from safesift.problem.scales import ColumnScales, column_scales
 from safesift.regions import TestSet
 from safesift.solvers.screening import Screening
 
@@ -138,8 +140,8 @@ class Look:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Fit:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Brief):
     """A solution certified on all rows, and what became of every row there.
 
     Attributes
@@ -217,33 +219,47 @@ class Fit:
 
 
 class Missed(NamedTuple):
-    """How far from the tolerance a solver stopped, and why."""
+    """How far from the tolerance a solver stopped, why, and on what columns."""
 
     relative_gap: float
     n_iter: int
     limited: bool
+    scales: ColumnScales | None = None
 
 
 def missed(fits: Iterable[Fit]) -> list[Missed]:
     """Those fits that did not reach the tolerance."""
-    return [Missed(fit.relative_gap, fit.n_iter, fit.limited) for fit in fits if not fit.converged]
+    return [
+        Missed(fit.relative_gap, fit.n_iter, fit.limited, column_scales(fit.problem))
+        for fit in fits
+        if not fit.converged
+    ]
 
 
 def complaint(
-    who: str, misses: Sequence[Missed], n_problems: int, settings: Settings, what: str = "problems"
+    who: str,
+    misses: Sequence[Missed],
+    n_problems: int,
+    settings: Settings,
+    what: str = "problems",
+    names: Sequence[str] | None = None,
 ) -> str:
     """That some problems were not solved to the tolerance, why, and what to do about it."""
-    worst = max(misses)
+    worst = max(misses, key=lambda one: one.relative_gap)
     share = "" if n_problems == 1 else f" for {len(misses)} of {n_problems} {what}"
     gap = f"the relative duality gap is {worst.relative_gap:.2g} after {worst.n_iter} steps"
-    if worst.limited or worst.n_iter < settings.max_iter:
-        reason = "rounding allows no less, so scale the features or the targets"
-    else:
-        reason = "increase max_iter, scale the features"
     return (
-        f"{who} did not converge{share}: {gap}, above tol={settings.tol:g}; {reason}, or accept a "
-        "larger tol."
+        f"{who} did not converge{share}: {gap}, above tol={settings.tol:g}; "
+        f"{_remedy(worst, settings, names)}, or accept a larger tol."
     )
+
+
+def _remedy(worst: Missed, settings: Settings, names: Sequence[str] | None) -> str:
+    if worst.scales is not None and worst.scales.far_apart:
+        return f"{worst.scales.described(names)}, so scale the columns"
+    if worst.limited or worst.n_iter < settings.max_iter:
+        return "rounding allows no less, so scale the features or the targets"
+    return "increase max_iter, scale the features"
 
 
 def print_history(fits: Iterable[Fit]) -> None:

@@ -140,8 +140,8 @@ class SparseNewton(Solver):
         yield from gram.selecting(self._inside)
         yield from gram.moving(weights)
         view = SomeRows(problem, at, gram, rows)
-        scale = float(np.trace(gram.matrix)) / max(len(gram.matrix), 1) or 1.0
-        steps = NewtonSteps(np.full(len(gram.matrix), scale))
+        curvature = np.diag(gram.matrix)
+        steps = NewtonSteps(np.where(curvature > 0, curvature, 1.0))
         yield from steps.settle(view, _INNER * level.target, _MOST_STEPS)
         gram.adopt(view.gram, rows)
         point = at.point.copy()

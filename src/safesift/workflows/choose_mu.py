@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
@@ -20,6 +21,7 @@ from safesift.problem.decisions import decide
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training
 from safesift.regions import Auto
 from safesift.regions.intercept import UnboundedInterceptError
 from safesift.registry import provided
@@ -139,8 +141,8 @@ class Trial:
     score: float
 
 
-@dataclass(frozen=True, eq=False)
-class MuChoice:
+@dataclass(frozen=True, eq=False, repr=False)
+class MuChoice(Brief):
     """What `mu_for_fraction` found.
 
     Attributes
@@ -155,6 +157,8 @@ class MuChoice:
         What the change costs in the objective; None where Ω is not a norm.
     trials : tuple of Trial
         All of them, μ increasing.
+    training : Training
+        The model, with the original loss.
     """
 
     best: Trial
@@ -162,6 +166,7 @@ class MuChoice:
     original_score: float
     objective: ObjectiveBounds | None
     trials: tuple[Trial, ...]
+    training: Training
 
     @property
     def mu(self) -> float:
@@ -178,6 +183,18 @@ class MuChoice:
     @property
     def score(self) -> float:
         return self.best.score
+
+    def summary(self) -> str:
+        """What was chosen for which model, and what it costs."""
+        lines = [
+            f"mu={self.mu:.4g}: {self.fraction:.1%} of the samples droppable, "
+            f"{self.certified:.1%} proved",
+            f"  model: {self.training}",
+            f"  training score {self.score:.4g}, {self.original_score:.4g} with the original loss",
+        ]
+        if self.objective is not None:
+            lines.append(f"  the objective falls by at most {self.objective.delta:.3g}")
+        return "\n".join(lines)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the droppable share and the score against μ."""
@@ -222,10 +239,8 @@ def mu_for_fraction(
     if not (isinstance(fraction, int | float) and 0.0 <= fraction <= 1.0):
         raise ValueError(f"fraction must be a number from 0 to 1, got {fraction!r}.")
     loss, omega = resolve_loss(loss), resolve_omega(omega)
-    problem = make_problems(
-        X, y, loss=loss, penalty=penalty, alpha=alpha, l1_ratio=l1_ratio,
-        fit_intercept=fit_intercept, sample_weight=sample_weight,
-    ).problem  # fmt: skip
+    training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
+    problem = make_problems(X, y, sample_weight=sample_weight, **vars(training)).problem
     search = _Search(problem, omega)
     best = search.run(float(fraction), precision)
     chosen = problem.with_loss(infimum_convolution(loss, omega, best.mu))
@@ -236,6 +251,7 @@ def mu_for_fraction(
         original_score=_score(problem, solve(problem).at),
         objective=bounds_at(found, loss, omega, best.mu) if omega.is_norm else None,
         trials=tuple(sorted(search.trials, key=lambda trial: trial.mu)),
+        training=training,
     )
 
 

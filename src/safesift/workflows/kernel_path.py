@@ -13,10 +13,11 @@ from safesift.design.arrays import plain_array
 from safesift.design.factory import check_finite
 from safesift.design.kernels import KernelChoice
 from safesift.design.rows import rows_of
-from safesift.grids import check_levels
+from safesift.grids import Grid, check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_memory
 from safesift.problem.inputs import make_problems, on_kernel
+from safesift.problem.scales import column_names
 from safesift.solvers import Screening, Settings
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 from safesift.workflows.path import CertifiedPath, Facts, path_facts
@@ -155,7 +156,8 @@ def safe_kernel_path(
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
     (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
-    found = path_facts("safe_kernel_path", problem, levels, settings, _KERNEL_FACTS, verbose)
+    grid, names = Grid.given(levels, problem), column_names(X)
+    found = path_facts("safe_kernel_path", problem, grid, settings, _KERNEL_FACTS, verbose, names)
     return KernelPathResult(gamma=gamma, classes=inputs.classes, **found)
 
 

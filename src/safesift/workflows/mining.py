@@ -1,24 +1,32 @@
 """Hard-example mining: the few rows of a large pool that can matter, and the proof for the rest.
 
-The full problem P has the training rows and all rows of the pool, labelled as one class, with the
-divisor W of them all. K is the training rows and some rows of the pool, P_K the same sum over K
-only, *with the same W*. Losses are ≥ 0 and 0 where they are flat, so P_K ≤ P.
+The full problem P has the training rows and all rows of the pool, each with its label and its
+weight, with the divisor W of them all. K is the training rows and some rows of the pool, P_K the
+same sum over K only, *with the same W*. Losses are ≥ 0 and 0 where they are flat, whatever the
+label, so P_K ≤ P.
 
 **Theorem.** Let B contain every minimiser of P_K, of which there is one, and let every row outside
-K lie strictly inside a flat piece of its loss for all x in B. Then P and P_K have the same
-minimisers and the same least value. Where the rows outside K are flat at a point x₀ as well, a
-duality gap of P_K at x₀ is one of P.
+K lie strictly inside a flat piece of its own loss, that of its label, for all x in B. Then P and
+P_K have the same minimisers and the same least value. Where the rows outside K are flat at a point
+x₀ as well, a duality gap of P_K at x₀ is one of P.
 
 *Proof.* For x a minimiser of P_K, x ∈ B, so the rows outside K have loss 0 there and
 P(x) = P_K(x) = min P_K ≤ min P: x is a minimiser of P. Conversely P_K(y) ≤ P(y) = min P = min P_K
 for a minimiser y of P. And P(x₀) = P_K(x₀), while a dual point of P_K, with 0 for the rows outside
 (f*(0) = −inf f = 0), is one of P of the same value. ∎
 
+Labels enter by the losses of the rows, and by W and the weights of the classes, which every pass
+counts anew: a solution of P_K proves something about a pass that read rows, labels and totals as
+P_K has them.
+
 So only the last pass over the pool has to prove anything, about regions of a small problem, and
 whatever chose K before it may guess:
 
     pool → blocks (`design.pool`) → bounds over a region of P_K (`pooled`) → flat, or held
          → P_K again → … until a pass finds nothing new (`Search`).
+
+What is held is counted before it is copied (`_Found`): rows and the problem they become part of,
+with the numbers that a solver keeps for every row, must fit into the budget of the pool.
 """
 
 from __future__ import annotations
@@ -32,12 +40,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.design.pool import HeldRows, Pool
-from safesift.design.rows import RowDesign
+from safesift.design.pool import Block, HeldRows, Pool, in_words
 from safesift.solvers import Fit, Settings
-from safesift.workflows.pooled import Candidate, PooledProblem
+from safesift.workflows.pooled import Candidate, PooledProblem, PoolRead
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 # fit again in the middle of a pass when this share of the rows at hand is new, and so many at least
 _GROWTH, _LEAST_NEW = 0.5, 100
@@ -87,7 +95,7 @@ class Mined:
     guessed : bool
         Whether the region that was asked for is a guess, by which nothing can be proved.
     changed : int or None
-        The first row that was once not as it was in an earlier pass.
+        At which row the pool was first seen not to be what it was in an earlier pass.
     history : tuple of MiningPass
     """
 
@@ -130,20 +138,60 @@ def mine(
     """
     settings.screening.validate(full.training)
     settings = replace(settings, tol=min(settings.tol, _TIGHT))
-    begun = Candidate(full, settings, start, np.empty(0, dtype=np.intp), n_pool=0)
-    return Search(pool, begun, max_passes, verbose).result()
+    return Search(pool, Candidate.begun(full, settings, start), max_passes, verbose).result()
+
+
+class _Found:
+    """Rows of the pool that are held since a model was last fitted."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.parts: list[HeldRows] = []
+        self.n_rows = self.n_bytes = 0
+
+    def add(self, block: Block, which: Mask, already: Candidate) -> None:
+        """Hold some rows of a block, unless they are too many beside those that are held."""
+        if not which.any():
+            return
+        part = block.held(which, self._pool.like.data)
+        self.n_rows, self.n_bytes = self.n_rows + len(part), self.n_bytes + part.n_bytes
+        n_held, n_bytes = len(already.indices) + self.n_rows, already.n_bytes + self.n_bytes
+        if n_bytes > self._pool.budget.held:
+            raise MemoryError(self._complaint(n_held, n_bytes, block.stop))
+        self.parts.append(part)
+
+    def _complaint(self, n_held: int, n_bytes: int, n_read: int) -> str:
+        pool = self._pool
+        return (
+            f"{n_held} rows of {pool.name} are in doubt after {n_read} were read, and to fit a "
+            f"model to them takes {in_words(n_bytes)} where memory leaves "
+            f"{in_words(pool.budget.held)}: increase memory, or alpha, or check "
+            f"{pool.labels.described}, since rows of the wrong class are all in doubt."
+        )
 
 
 class _Seen(NamedTuple):
-    """What a pass saw: what was held before and what was found, as it was read.
+    """What a pass saw.
 
-    `changed` is the first row that is not as it was in an earlier pass. It is `settled` where
-    another pass would find the same: nothing is new, nothing changed.
+    Attributes
+    ----------
+    found : list of HeldRows
+        Rows in doubt that were not held, as they were read.
+    stale : mask or None
+        Those of the held rows that were not read as they are; None where all of them were.
+    read : PoolRead
+    n_new : int
+        How many rows came into doubt.
+    changed : int or None
+        At which row the pool was first seen not to be what it was in an earlier pass.
+    settled : bool
+        Whether another pass would find the same: nothing is new, nothing changed.
     """
 
-    held: HeldRows
-    n_rows: int
+    found: list[HeldRows]
+    read: PoolRead
     n_new: int
+    stale: Mask | None = None
     changed: int | None = None
     settled: bool = False
 
@@ -152,7 +200,7 @@ class Search:
     """The passes over one pool, until one of them proves that no other row matters."""
 
     def __init__(self, pool: Pool, begun: Candidate, max_passes: int, verbose: int) -> None:
-        self._pool, self._candidate = pool, begun
+        self._pool, self._candidate, self._read = pool, begun, PoolRead()
         self._max_passes, self._verbose = max_passes, verbose
         self._began, self._n_fits = time.perf_counter(), 0
         self._history: list[MiningPass] = []
@@ -164,68 +212,75 @@ class Search:
             self._note(seen)
             if seen.settled or len(self._history) == self._max_passes:
                 return self._concluded(seen)
-            self._solve(seen.held, seen.n_rows)
+            self._solve(seen.found, seen.read, seen.stale)
 
-    def _solve(self, held: HeldRows, n_pool: int, tol: float = 0.0) -> None:
-        self._candidate = self._candidate.solved(held, n_pool, tol)
+    def _solve(
+        self, found: list[HeldRows], read: PoolRead, stale: Mask | None = None, tol: float = 0.0
+    ) -> None:
+        self._hold(found, read, stale)
+        self._candidate = self._candidate.fitted(tol)
         self._n_fits += 1
+
+    def _hold(self, found: list[HeldRows], read: PoolRead, stale: Mask | None) -> None:
+        """Make what was found part of P_K; each copy is let go before the next one is made."""
+        if stale is not None:
+            self._candidate = self._candidate.without(stale)
+        self._candidate = self._candidate.grown(found, read)
+        found.clear()
 
     # --- passes -----------------------------------------------------------------------------
 
     def _learn(self) -> _Seen:
         """The first pass: hold what has a loss at the model, fitted again whenever much is new."""
-        found, n_rows, n_new = [], 0, 0
-        for start, block in self._parts():
-            candidate, n_rows = self._candidate, start + block.n_samples
-            doubtful = candidate.in_doubt(start, block, candidate.at_point)
-            found += [HeldRows.of_block(start, block, doubtful)] if doubtful.any() else []
+        found, n_new = _Found(self._pool), 0
+        for part, read in self._parts():
+            doubtful = self._candidate.in_doubt(part, self._candidate.at_point)
+            found.add(part, doubtful, self._candidate)
             n_new += int(doubtful.sum())
-            much = max(_GROWTH * candidate.n_at_hand, _LEAST_NEW)
-            if self._max_passes > 1 and sum(map(len, found)) >= much:
-                self._solve(self._joined([candidate.held(0, start), *found]), n_rows, _ROUGH)
-                found = []
-        held = self._joined([self._candidate.held(0, n_rows), *found])
-        return _Seen(held, n_rows, n_new)
+            much = max(_GROWTH * self._candidate.n_at_hand, _LEAST_NEW)
+            if self._max_passes > 1 and found.n_rows >= much:
+                self._solve(found.parts, read, tol=_ROUGH)
+                found = _Found(self._pool)
+        return _Seen(found.parts, self._read, n_new)
 
     def _examine(self) -> _Seen:
         """Every other pass: hold what is not flat all over the region, too."""
-        candidate, parts, n_rows, n_new = self._candidate, [], 0, 0
-        changes: list[int] = []
-        for start, block in self._blocks():
-            n_rows = start + block.n_samples
-            before = candidate.held(start, n_rows)
-            changes.extend(before.differing(start, block))
-            wanted = candidate.in_doubt(start, block, candidate.region)
-            wanted[before.indices - start] = True
-            parts.append(HeldRows.of_block(start, block, wanted))
-            n_new += len(parts[-1]) - len(before)
-        if n_rows != candidate.n_pool:
-            changes.append(min(n_rows, candidate.n_pool))
-        changed = int(changes[0]) if changes else None
-        return _Seen(self._joined(parts), n_rows, n_new, changed, not n_new and changed is None)
+        candidate, found, n_new = self._candidate, _Found(self._pool), 0
+        stale, changed = np.ones(len(candidate.indices), dtype=bool), None
+        for block in self._blocks():
+            before = candidate.held_in(block)
+            same = candidate.held(before).as_in(block)
+            stale[before[same]] = False
+            wanted = candidate.in_doubt(block, candidate.region)
+            # what is held as it was read is not held twice, what changed is held as it is now
+            wanted[candidate.indices[before] - block.start] = ~same
+            n_new += int(wanted.sum() - (~same).sum())
+            found.add(block, wanted, candidate)
+            if changed is None and not same.all():
+                changed = int(candidate.indices[before[~same][0]])
+        if changed is None and self._read != candidate.read:
+            changed = min(self._read.n_rows, candidate.read.n_rows)
+        return _Seen(
+            found.parts, self._read, n_new, stale if stale.any() else None, changed,
+            settled=not n_new and changed is None,
+        )  # fmt: skip
 
-    def _joined(self, parts: list[HeldRows]) -> HeldRows:
-        return HeldRows.joined(parts, like=self._pool.like.data)
+    def _blocks(self) -> Iterator[Block]:
+        """The blocks of the pool, each counted once it is done with."""
+        self._read = PoolRead()
+        for block in self._pool.blocks():
+            yield block
+            self._read = self._read.plus(self._candidate.full.weighed(block))
 
-    def _blocks(self) -> Iterator[tuple[int, RowDesign]]:
-        full, n_rows = self._candidate.full, 0
-        for start, block in self._pool.blocks():
-            n_rows = start + block.n_samples
-            full.check_weights(n_rows)
-            yield start, block
-        if n_rows == 0:
-            raise ValueError(f"{self._pool.name} holds no rows: pass at least one.")
-        full.check_weights(n_rows, is_all=True)
-
-    def _parts(self) -> Iterator[tuple[int, RowDesign]]:
-        """The blocks, in parts no larger than what is at hand, to learn from."""
-        for start, block in self._blocks():
-            done = 0
-            while done < block.n_samples:
+    def _parts(self) -> Iterator[tuple[Block, PoolRead]]:
+        """The blocks, in parts no larger than what is at hand, and what was read with each."""
+        for block in self._blocks():
+            done, read = 0, self._read
+            while done < block.rows.n_samples:
                 size = max(self._candidate.n_at_hand, _LEAST_NEW)
-                rows = np.arange(done, min(done + size, block.n_samples))
-                yield start + done, block.only(rows)
-                done += len(rows)
+                part = block.part(done, min(done + size, block.rows.n_samples))
+                done, read = part.stop - block.start, read.plus(self._candidate.full.weighed(part))
+                yield part, read
 
     # --- the end ----------------------------------------------------------------------------
 
@@ -235,7 +290,9 @@ class Search:
 
     def _note(self, seen: _Seen) -> None:
         seconds = time.perf_counter() - self._began
-        done = MiningPass(seen.n_rows, seen.n_new, len(seen.held), self._n_fits, seconds)
+        gone = 0 if seen.stale is None else int(seen.stale.sum())
+        n_held = len(self._candidate.indices) - gone + sum(map(len, seen.found))
+        done = MiningPass(seen.read.n_rows, seen.n_new, n_held, self._n_fits, seconds)
         self._n_fits = 0
         self._history.append(done)
         if self._changed is None:
@@ -248,19 +305,21 @@ class Search:
             )
 
     def _concluded(self, seen: _Seen) -> Mined:
-        candidate, proved = self._candidate, self._proves(seen)
-        n, fit = candidate.full.n_training, candidate.fit
+        proved, fit = self._proves(seen), self._candidate.fit
+        guessed = fit is not None and not self._candidate.region.certified
         if fit is None or not proved:
-            fit = candidate.unproved(seen.held, seen.n_rows, same_pool=seen.changed is None)
+            self._hold(seen.found, seen.read, seen.stale)
+            fit = self._candidate.unproved(fit)
         # only the pool is cut down: the training rows stay, whatever is known of them
-        kept, problem = fit.kept[n:], fit.problem
+        n, problem, candidate = self._candidate.full.n_training, fit.problem, self._candidate
+        kept = np.flatnonzero(fit.kept[n:])
         weight = float(problem.weights[:n].sum() + problem.weights[n:][kept].sum())
         return Mined(
             fit=replace(fit, decisions=fit.decisions.take(slice(n))),
-            kept=HeldRows(seen.held.indices[kept], seen.held.rows[kept]),
+            kept=candidate.held(kept[np.argsort(candidate.indices[kept])]),
             alpha_kept=problem.alpha * problem.divisor / weight,
             proved=proved,
-            guessed=candidate.fit is not None and not candidate.region.certified,
+            guessed=guessed,
             changed=self._changed,
             history=tuple(self._history),
         )

@@ -20,6 +20,7 @@ from safesift.problem.certificate import Certificate
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training
 from safesift.solvers import solve
 
 Array = NDArray[np.float64]
@@ -44,11 +45,23 @@ class ObjectiveBounds:
         Bounds on P_{λ,μ}, the optimal value with f_μ.
     delta : float
         P_λ − delta ≤ P_{λ,μ} ≤ P_λ.
+    training : Training
+        The model, with the original loss.
     """
 
     original: tuple[float, float]
     regularised: tuple[float, float]
     delta: float
+    training: Training
+
+    def summary(self) -> str:
+        """The bounds, and the model they are about."""
+        return "\n".join([
+            f"the optimal value falls by at most {self.delta:.3g}",
+            f"  model: {self.training}",
+            f"  with the original loss between {self.original[0]:.6g} and {self.original[1]:.6g}",
+            f"  with the safe one between {self.regularised[0]:.6g} and {self.regularised[1]:.6g}",
+        ])  # fmt: skip
 
 
 def pointwise_bound(
@@ -140,7 +153,8 @@ def bounds_at(certificate: Certificate, loss: Loss, omega: Omega, mu: float) -> 
     shift += mu * float(omega.value(1.0, 1.0)) * _slope_error(original, there)
     delta = shift * (1.0 + problem.design.sum_error + 16 * EPS) + certificate.gap
     regularised = (dual.value, certificate.value)
-    return ObjectiveBounds((dual.value, highest), regularised, delta)
+    training = Training(loss, problem.penalty, problem.alpha, None, problem.fit_intercept)
+    return ObjectiveBounds((dual.value, highest), regularised, delta, training)
 
 
 def _slope_error(problem: Problem, at: Evaluation) -> float:

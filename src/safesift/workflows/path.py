@@ -6,7 +6,7 @@ What paths of linear models and of kernel machines have in common.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from safesift.design.factory import check_finite
-from safesift.grids import PathOrder, alpha_grid, check_levels
+from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
+from safesift.parameters import check_count
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_names
 from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
@@ -65,28 +67,33 @@ class CertifiedPath:
 
 
 def path_facts(
-    function: str, problem: Problem, alphas: Array, settings: Settings, facts: Facts, verbose: int
-) -> dict[str, Any]:
-    """Solve for all alphas in the order that suits, and tell in that of the caller.
+    function: str, problem: Problem, grid: Grid, settings: Settings, facts: Facts, verbose: int,
+    names: Sequence[str] | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Solve along a grid as far as that is worth it, and tell in the order of the caller.
 
     The facts that every path has and some more, an array for each, by the names of attributes; and
     a warning where the tolerance was not reached.
     """
-    order = PathOrder.of(alphas, problem)
-    fits = solve_path([[problem.at_level(level)] for level in order.levels], settings)
-    wanted, points, misses = {**_FACTS, **facts}, [], []
+    walk, wanted, points, misses = Walk(grid, [problem]), {**_FACTS, **facts}, [], []
     # the fits are gone through once, and nothing else of them is kept
-    for level in fits:
-        points += [{name: read(fit) for name, read in wanted.items()} for fit in level]
-        misses += missed(level)
+    for (fit,) in solve_path([[problem.at_level(level)] for level in grid.levels], settings):
+        if not walk.enters(fit.converged):
+            break
+        points.append({name: read(fit) for name, read in wanted.items()})
+        misses += missed([fit])
         if verbose:
-            print_history(level)
+            print_history([fit])
+        walk.note([fit.at.value])
+        if walk.ended:
+            break
     if misses:
-        said = complaint(function, misses, len(points), settings, "alphas")
+        said = complaint(function, misses, len(points), settings, "alphas", names)
         warnings.warn(said, ConvergenceWarning, stacklevel=3)
     parameter = "radius" if problem.penalty.is_constraint else "alpha"
-    columns = {name: np.array([points[k][name] for k in order.places]) for name in wanted}
-    return {"parameter": parameter, "alphas": alphas, **columns}
+    places = grid.as_asked(walk.n_seen)
+    columns = {name: np.array([points[k][name] for k in places]) for name in wanted}
+    return {"parameter": parameter, "alphas": grid.levels[places], **columns}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,6 +144,7 @@ def safe_path(
     *,
     alphas: Any = None,
     n_alphas: int = 20,
+    eps: float | None = None,
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     l1_ratio: float | None = None,
@@ -165,10 +173,16 @@ def safe_path(
         ends for an interval loss.
     alphas : array, optional
         In any order, which is that of the result; solved from the most regularised one on. For a
-        constraint ("l1_ball", "l2_ball") its radii. By default `n_alphas` of them, evenly
-        spaced in their logarithms, from where the model is nearly or exactly constant
-        (`safesift.grids.alpha_max`) down to a ten-thousandth of that.
+        constraint ("l1_ball", "l2_ball") its radii. By default evenly spaced in their logarithms,
+        from where the model is nearly or exactly constant (`safesift.grids.alpha_max`) down to
+        where every column that explains something has its say and the objective falls by less than
+        a thousandth of that of the best constant model in a decade; or to where the tolerance is
+        not reached any more; at most 20 decades. A multiple of X has the same models.
     n_alphas : int, default=20
+        How many alphas there are to four decades; with `eps`, in all.
+    eps : float, optional
+        The smallest alpha over the largest one, where that is not for the data to say; for a
+        constraint the smallest radius over the largest one.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -226,10 +240,12 @@ def safe_path(
     )  # fmt: skip
     problem = inputs.problem
     given = None if alphas is None else check_levels(alphas)
+    check_eps(eps, given is not None)
     settings.screening.validate(problem)
-    choose(problem, n_alphas if given is None else len(given), solver)
+    choose(problem, check_count("n_alphas", n_alphas) if given is None else len(given), solver)
     check_finite(problem.design)
-    levels = alpha_grid(problem, n_alphas) if given is None else given
+    grid = Grid.of([problem], n_alphas, eps) if given is None else Grid.given(given, problem)
     facts: Facts = {"coefs": lambda fit: fit.coef}
-    found = path_facts("safe_path", problem, levels, settings, facts, verbose)
+    names = column_names(X)
+    found = path_facts("safe_path", problem, grid, settings, facts, verbose, names)
     return PathResult(classes=inputs.classes, **found)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design import Design, as_design
-from safesift.design.pool import HeldRows, stacked
+from safesift.design.pool import Block, HeldRows, stacked
 from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.decisions import Decisions, decide
 from safesift.problem.duality import DualPoint
@@ -28,31 +29,49 @@ from safesift.solvers.costs import LARGEST
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-# from the weight of the pool to those of the classes -1 and 1
-ClassFactors = Callable[[float], tuple[float, float]]
-
 # levels of the path as which solutions are counted that follow each other
 _LEVELS = 8
 
 
+class PoolRead(NamedTuple):
+    """How many rows of a pool were read, and what those of the classes -1 and 1 weigh."""
+
+    n_rows: int = 0
+    negative: float = 0.0
+    positive: float = 0.0
+
+    def plus(self, other: PoolRead) -> PoolRead:
+        """Both together."""
+        return PoolRead(
+            self.n_rows + other.n_rows,
+            self.negative + other.negative,
+            self.positive + other.positive,
+        )
+
+    @property
+    def weights(self) -> Array:
+        return np.array([self.negative, self.positive])
+
+
+# from what the pool's rows of both classes weigh to what the weights of these are multiplied by
+ClassFactors = Callable[[Array], Array]
+
+
 @dataclass(frozen=True, eq=False)
 class PooledProblem:
-    """The full problem P: training rows, and the rows of a pool, all of one class.
+    """The full problem P: training rows, and the rows of a pool, each of either class.
 
     Attributes
     ----------
     training : Problem
         Of the training rows alone; their weights are without those of the classes.
-    label : float
-        -1 or 1, that of every row of the pool.
     pool_weight : float or array
         Of every row of the pool, without that of its class.
     class_factors : callable
-        What the weights of both classes are multiplied by, given the weight of the whole pool.
+        What the weights of both classes are multiplied by, given what the pool weighs.
     """
 
     training: Problem
-    label: float
     pool_weight: float | Array
     class_factors: ClassFactors
 
@@ -64,56 +83,48 @@ class PooledProblem:
     def training_rows(self) -> RowDesign:
         return rows_of(self.training.design)
 
-    def check_weights(self, n_pool: int, is_all: bool = False) -> None:
-        """Refuse weights of other rows than the pool has, or has so far."""
-        if not isinstance(self.pool_weight, np.ndarray):
-            return
-        n_weights = len(self.pool_weight)
-        if n_weights < n_pool or (is_all and n_weights > n_pool):
-            count = n_pool if is_all else f"at least {n_pool}"
-            raise ValueError(
-                f"pool_weight has {n_weights} entries but X_pool has {count} rows: pass one per "
-                "row, or one number."
-            )
-
-    def on(self, held: HeldRows, n_pool: int) -> Problem:
-        """P_K: training rows and held rows, divided by the weight of all rows."""
-        training, pool_weight = self.training, self._total_weight(n_pool)
-        factors = self.class_factors(pool_weight)
-        ours = training.weights * np.where(training.y > 0, factors[1], factors[0])
-        factor = factors[1] if self.label > 0 else factors[0]
-        design = training.design
-        if len(held):
-            rows = stacked([self.training_rows.data, held.rows])
-            design = as_design(rows, design.intercept)
-        return self._problem(
-            design,
-            np.append(training.y, self._targets(len(held))),
-            np.append(ours, self._weights(held.indices) * factor),
-            float(ours.sum()) + pool_weight * factor,
+    def weighed(self, block: Block) -> PoolRead:
+        """What the rows of a block count for."""
+        weights, positive = self._weights(np.arange(block.start, block.stop)), block.signs > 0
+        return PoolRead(
+            len(weights), float(weights[~positive].sum()), float(weights[positive].sum())
         )
 
-    def of_block(self, start: int, block: RowDesign) -> Problem:
+    def on(
+        self, rows: RowDesign, indices: NDArray[np.intp], signs: Array, read: PoolRead
+    ) -> Problem:
+        """P_K, divided by the weight of all rows that were read.
+
+        Parameters
+        ----------
+        rows : RowDesign
+            The training rows and, below, those of the pool that are held.
+        indices, signs : arrays
+            The numbers and the classes of those that are held.
+        """
+        training, factors = self.training, self.class_factors(read.weights)
+        y = np.append(training.y, signs)
+        weights = np.append(training.weights, self._weights(indices)) * _per_sign(factors, y)
+        divisor = float(weights[: self.n_training].sum() + factors @ read.weights)
+        return self._problem(rows, y, weights, divisor)
+
+    def of_block(self, block: Block) -> Problem:
         """Rows of the pool by themselves, to ask on which piece of their loss they are."""
-        weights = self._weights(np.arange(start, start + block.n_samples))
-        return self._problem(block, self._targets(block.n_samples), weights, 1.0)
+        weights = self._weights(np.arange(block.start, block.stop))
+        return self._problem(block.rows, block.signs, weights, 1.0)
 
     def _problem(self, design: Design, y: Array, weights: Array, divisor: float) -> Problem:
         risk = Risk(WeightedRows(design, weights, divisor), Targets(self.training.loss, y))
         return replace(self.training, risk=risk)
-
-    def _targets(self, n_rows: int) -> Array:
-        return np.full(n_rows, self.label)
 
     def _weights(self, indices: NDArray[np.intp]) -> Array:
         if isinstance(self.pool_weight, np.ndarray):
             return self.pool_weight[indices]
         return np.full(len(indices), self.pool_weight)
 
-    def _total_weight(self, n_pool: int) -> float:
-        if isinstance(self.pool_weight, np.ndarray):
-            return float(self.pool_weight[:n_pool].sum())
-        return n_pool * self.pool_weight
+
+def _per_sign(factors: Array, signs: Array) -> Array:
+    return np.where(signs > 0, factors[1], factors[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,33 +137,122 @@ class Candidate:
     settings : Settings
     point : array
         The model.
-    indices : array
-        The rows of the pool that are held, rising.
-    n_pool : int
-        How many rows the pool has, or had so far.
+    rows : RowDesign
+        The rows of K: the training rows and, below, those of the pool that are held.
+    indices, signs : arrays
+        The numbers and the classes of those that are held, as they were found.
+    read : PoolRead
+        What the pool is, or was so far.
+    n_bytes : int
+        What those that are held take.
     fit : Fit or None
-        The solution of P_K that the point is; None for the model one begins with.
+        The solution of P_K that the point is; None where it was not solved.
+    dual : DualPoint or None
+        A dual point of P_K, which is 0 for the last rows where it has fewer entries.
     """
 
     full: PooledProblem
     settings: Settings
     point: Array
+    rows: RowDesign
     indices: NDArray[np.intp]
-    n_pool: int
+    signs: Array
+    read: PoolRead
+    n_bytes: int = 0
     fit: Fit | None = None
+    dual: DualPoint | None = None
+
+    @classmethod
+    def begun(cls, full: PooledProblem, settings: Settings, point: Array) -> Candidate:
+        """A model to begin with; nothing of the pool is held."""
+        nothing = np.empty(0, dtype=np.intp)
+        return cls(full, settings, point, full.training_rows, nothing, np.empty(0), PoolRead())
 
     @property
     def n_at_hand(self) -> int:
         """How many rows K has."""
-        return self.full.n_training + len(self.indices)
+        return self.rows.n_samples
 
-    def held(self, start: int, stop: int) -> HeldRows:
-        """Those rows of the pool that are held, between two numbers."""
-        low, high = np.searchsorted(self.indices, (start, stop))
-        n = self.full.n_training
-        problem = self.full.training if self.fit is None else self.fit.problem
-        rows = rows_of(problem.design).data[n + low : n + high]
-        return HeldRows(self.indices[low:high], rows)
+    # --- the rows of K ----------------------------------------------------------------------
+
+    def grown(self, found: Sequence[HeldRows], read: PoolRead) -> Candidate:
+        """The same model with more rows, and with the pool as it was read."""
+        rows = self.rows
+        if found:
+            matrix = stacked([rows.data, *(part.rows for part in found)])
+            rows = rows_of(as_design(matrix, rows.intercept))
+        return replace(
+            self,
+            rows=rows,
+            indices=np.concatenate([self.indices, *(part.indices for part in found)]),
+            signs=np.concatenate([self.signs, *(part.signs for part in found)]),
+            read=read,
+            n_bytes=self.n_bytes + sum(part.n_bytes for part in found),
+            fit=None,
+            # a dual point depends on the divisor
+            dual=self.dual if read == self.read else None,
+        )
+
+    def without(self, stale: Mask) -> Candidate:
+        """The same model without some of the held rows, which are no longer what they were."""
+        kept = ~stale
+        rows = self.rows.take(np.append(np.ones(self.full.n_training, dtype=bool), kept))
+        return replace(
+            self,
+            rows=rows,
+            indices=self.indices[kept],
+            signs=self.signs[kept],
+            n_bytes=round(self.n_bytes * kept.mean()) if len(kept) else 0,
+            fit=None,
+            dual=None,
+        )
+
+    def held_in(self, block: Block) -> NDArray[np.intp]:
+        """Which of the held rows are among those of a block, by their numbers."""
+        first, last = np.searchsorted(self.indices, (block.start, block.stop), sorter=self._order)
+        return self._order[first:last]
+
+    def held(self, which: NDArray[np.intp]) -> HeldRows:
+        """A copy of some of the held rows."""
+        rows = self.rows.take(self.full.n_training + which).data
+        return HeldRows(self.indices[which], self.signs[which], rows)
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        return np.argsort(self.indices)
+
+    # --- the model --------------------------------------------------------------------------
+
+    @cached_property
+    def problem(self) -> Problem:
+        """P_K."""
+        return self.full.on(self.rows, self.indices, self.signs, self.read)
+
+    def fitted(self, tol: float = 0.0) -> Candidate:
+        """The solution of P_K, from the model at hand."""
+        # one solution follows another, as on a long path
+        name = choose(self.problem, _LEVELS, self.settings.solver).name
+        settings = replace(self.settings, solver=name, tol=max(tol, self.settings.tol))
+        ((fit,),) = solve_path([[self.problem]], settings, [self.point])
+        return replace(self, point=fit.at.point, fit=fit, dual=fit.dual)
+
+    def unproved(self, before: Fit | None) -> Fit:
+        """The model as a fit to K, of which no row is decided, after a solution for fewer rows."""
+        problem, known = self.problem, None
+        if self.dual is not None:
+            nu = np.zeros(self.n_at_hand)
+            nu[: len(self.dual.nu)] = self.dual.nu
+            known = DualPoint(nu, self.dual.value)
+        certificate = problem.certify(problem.evaluate(self.point), known)
+        return Fit(
+            certificate=certificate,
+            decisions=Decisions.nothing(problem),
+            history=() if before is None else before.history,
+            n_iter=0 if before is None else before.n_iter,
+            converged=certificate.relative_gap <= self.settings.tol,
+        )
+
+    # --- the rows of the pool ---------------------------------------------------------------
 
     @cached_property
     def at_point(self) -> TestSet:
@@ -165,45 +265,16 @@ class Candidate:
         """A set that contains every optimum of P_K: the point alone where none was solved for."""
         return self.at_point if self.fit is None else region_around(self.fit, self.settings)
 
-    def solved(self, held: HeldRows, n_pool: int, tol: float = 0.0) -> Candidate:
-        """The solution with other rows held, from the one at hand."""
-        problem = self.full.on(held, n_pool)
-        # one solution follows another, as on a long path
-        name = choose(problem, _LEVELS, self.settings.solver).name
-        settings = replace(self.settings, solver=name, tol=max(tol, self.settings.tol))
-        ((fit,),) = solve_path([[problem]], settings, [self.point])
-        return replace(self, point=fit.at.point, indices=held.indices, n_pool=n_pool, fit=fit)
-
-    def in_doubt(self, start: int, block: RowDesign, test_set: TestSet) -> Mask:
+    def in_doubt(self, block: Block, test_set: TestSet) -> Mask:
         """Rows of the pool that are not proved to be flat over a set, or have a loss at the point.
 
         Without a loss at the point, a gap of P_K is one of P there.
         """
-        problem = self.full.of_block(start, block)
-        flat = decide(problem, test_set.bounds(block), "never").dropped
+        problem = self.full.of_block(block)
+        flat = decide(problem, test_set.bounds(block.rows), "never").dropped
         if not _is_around(test_set, self.point):
-            flat &= decide(problem, self.at_point.bounds(block), "never").dropped
+            flat &= decide(problem, self.at_point.bounds(block.rows), "never").dropped
         return ~flat
-
-    def unproved(self, held: HeldRows, n_pool: int, same_pool: bool) -> Fit:
-        """The point as a fit to other rows, of which none is decided.
-
-        Of the same pool and with more rows, the dual point of the solution serves there too, with
-        0 for the rows that are new.
-        """
-        problem, known, before = self.full.on(held, n_pool), None, self.fit
-        if before is not None and same_pool:
-            nu, same = np.zeros(problem.design.n_samples), np.isin(held.indices, self.indices)
-            nu[np.append(np.ones(self.full.n_training, dtype=bool), same)] = before.dual.nu
-            known = DualPoint(nu, before.dual.value)
-        certificate = problem.certify(problem.evaluate(self.point), known)
-        return Fit(
-            certificate=certificate,
-            decisions=Decisions.nothing(problem),
-            history=() if before is None else before.history,
-            n_iter=0 if before is None else before.n_iter,
-            converged=certificate.relative_gap <= self.settings.tol,
-        )
 
 
 def _is_around(test_set: TestSet, point: Array) -> bool:

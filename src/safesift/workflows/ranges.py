@@ -18,12 +18,12 @@ from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Fold, check_fold, decide
 from safesift.problem.inputs import check_point, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_names
 from safesift.problem.training import Training, check_points
 from safesift.regions import Curvature
 from safesift.regions.base import Intersection
 from safesift.regions.center import Center
 from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.screening import feature_names
 from safesift.workflows.verdicts import Screened, ScreeningResult, Verdicts
 
 Array = NDArray[np.float64]
@@ -141,7 +141,7 @@ def screen_range(
     centers = _solutions(problems) if given is None else given
     parts = [_screened(certificates, (low, high), region, fold) for certificates in centers]
     return RangeResult(
-        tuple(parts), training, inputs.classes, feature_names(X), alpha_range=(low, high)
+        tuple(parts), training, inputs.classes, column_names(X), alpha_range=(low, high)
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_scales
 from safesift.regions.base import Everything
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ _MANY = 0.9
 _FAR = 1e-2
 # a share of the samples worth a sentence
 _SOME = 0.05
-# columns whose sizes differ by more slow every solver down
-_WIDE = 1e6
 
 
 def why_little(result: ScreeningResult) -> str:
@@ -74,33 +73,12 @@ def _flat_at_centre(part: Screened) -> Mask:
 
 
 def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:
-    wide = _widest_columns(part.problem)
-    if wide is not None:
-        large, small, ratio = wide
-        names = result.feature_names
-        large_name, small_name = (
-            f"column {k}" if names is None else repr(names[k]) for k in (large, small)
-        )
-        return (
-            f"{large_name} is {ratio:.0e} times as large as {small_name}, so scale the columns "
-            "(StandardScaler, or --scale standard)"
-        )
+    scales = column_scales(part.problem)
+    if scales is not None and scales.far_apart:
+        return f"{scales.described(result.feature_names)}, so scale the columns (StandardScaler)"
     if part.fit.n_iter == 0:
         return "pass a better coef, or none, and the problem is solved to tol"
     return "ask for a smaller tol, or allow more steps by max_iter"
-
-
-def _widest_columns(problem: Problem) -> tuple[int, int, float] | None:
-    """The largest and the smallest column that is not zero, where they differ too much."""
-    if not problem.design.has_rows:
-        return None
-    sizes = np.sqrt(problem.risk.rows.columns_sq[: problem.design.n_features])
-    used = np.flatnonzero(sizes > 0)
-    if len(used) == 0:
-        return None
-    large, small = used[np.argmax(sizes[used])], used[np.argmin(sizes[used])]
-    ratio = float(sizes[large] / sizes[small])
-    return (int(large), int(small), ratio) if ratio > _WIDE else None
 
 
 def _why_needed(problem: Problem, pred: Array, flat: Mask) -> str:

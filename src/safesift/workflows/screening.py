@@ -15,6 +15,7 @@ from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds, Decisions, Fold, check_fold, decide
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_names
 from safesift.problem.training import Training, check_points
 from safesift.regions import Region, TestSet
 from safesift.regions.ball import Balls
@@ -161,7 +162,7 @@ def screen(
             parts = [_around(one, point, settings, fold) for one, point in centers]
     if verbose:
         print_history(part.fit for part in parts)
-    return ScreeningResult(tuple(parts), training, inputs.classes, feature_names(X))
+    return ScreeningResult(tuple(parts), training, inputs.classes, column_names(X))
 
 
 def _checked_screening(screening: Any) -> Screening:
@@ -224,11 +225,3 @@ def _region(fit: Fit, settings: Settings) -> TestSet:
     if asked is None and fit.region is not None:
         return fit.region
     return (Balls() if asked is None else asked).build(fit.certificate)
-
-
-def feature_names(X: Any) -> tuple[str, ...] | None:
-    """The names of a frame's columns, where they are strings."""
-    names = getattr(X, "columns", None)
-    if names is None or callable(names) or not all(isinstance(name, str) for name in names):
-        return None
-    return tuple(names)

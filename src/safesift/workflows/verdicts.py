@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, Decisions
 from safesift.problem.evaluation import Evaluation
@@ -29,8 +30,8 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Brief):
     """Whether a solution confirms the decisions: see `ScreeningResult.check`.
 
     Attributes
@@ -50,8 +51,8 @@ class Check:
         return not self.violations.any()
 
 
-@dataclass(frozen=True, eq=False)
-class Screened:
+@dataclass(frozen=True, eq=False, repr=False)
+class Screened(Brief):
     """One problem: a point, a set around it, bounds over the set, and what they decide.
 
     Attributes

@@ -8,19 +8,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Self
+from typing import IO, Any, Self
 
-import pyarrow as pa
-from numpy.typing import NDArray
-from pyarrow import csv as arrow_csv
-from pyarrow import parquet
-
-from safesift.faces.files.columns import collect, matrices
+from safesift.faces.files import arrow as pa
+from safesift.faces.files.columns import collect, labelled, matrices
 from safesift.faces.files.streams import Mask, copy_rows, open_read, reading
 from safesift.faces.files.table import Columns, Table, find_columns, find_features
 
 _BLOCK_BYTES = 2**23
 _BLOCK_ROWS = 2**16
+_CELL_BYTES = 8
 
 
 class _ArrowTable(Table):
@@ -47,12 +44,22 @@ class _ArrowTable(Table):
 
     @classmethod
     def blocks(
-        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
-    ) -> Iterator[NDArray]:
+        cls,
+        path: Path,
+        names: tuple[str, ...],
+        n_features: int,
+        n_bytes: int,
+        target: str | None = None,
+    ) -> Iterator[Any]:
         with reading(path, cls.format_name, pa.ArrowException):
-            features = find_features(names, cls._names(path), n_features)
-            with cls._batches(path, features, n_rows) as batches:
-                yield from matrices(batches, features)
+            features = find_features(names, cls._names(path), n_features, target)
+            wanted = [*features, *filter(None, [target])]
+            n_rows = max(n_bytes // (_CELL_BYTES * len(wanted)), 1)
+            with cls._batches(path, wanted, n_rows) as batches:
+                if target is None:
+                    yield from matrices(batches, features)
+                else:
+                    yield from labelled(batches, features, target)
 
 
 class CsvTable(_ArrowTable):
@@ -71,15 +78,15 @@ class CsvTable(_ArrowTable):
     @contextmanager
     def _batches(
         path: Path, columns: Sequence[str], n_rows: int
-    ) -> Iterator[arrow_csv.CSVStreamingReader]:
+    ) -> Iterator[pa.csv.CSVStreamingReader]:
         """The columns as text, in blocks of bytes; all columns where none is named."""
         with (
             open_read(path) as stream,
-            arrow_csv.open_csv(
+            pa.csv.open_csv(
                 stream,
-                read_options=arrow_csv.ReadOptions(block_size=_BLOCK_BYTES),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-                convert_options=arrow_csv.ConvertOptions(
+                read_options=pa.csv.ReadOptions(block_size=_BLOCK_BYTES),
+                parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+                convert_options=pa.csv.ConvertOptions(
                     include_columns=columns, column_types=dict.fromkeys(columns, pa.string())
                 ),
             ) as reader,
@@ -120,20 +127,22 @@ class ParquetTable(_ArrowTable):
 
     @staticmethod
     def _names(path: Path) -> list[str]:
-        return parquet.read_schema(path).names
+        return pa.parquet.read_schema(path).names
 
     @staticmethod
     @contextmanager
     def _batches(
         path: Path, columns: Sequence[str], n_rows: int
     ) -> Iterator[Iterator[pa.RecordBatch]]:
-        with parquet.ParquetFile(path) as file:
+        with pa.parquet.ParquetFile(path) as file:
             yield file.iter_batches(n_rows, columns=list(columns))
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with (
-            parquet.ParquetFile(self.path) as file,
-            parquet.ParquetWriter(stream, file.schema_arrow, compression=_codecs(file)) as writer,
+            pa.parquet.ParquetFile(self.path) as file,
+            pa.parquet.ParquetWriter(
+                stream, file.schema_arrow, compression=_codecs(file)
+            ) as writer,
         ):
             start = 0
             for index in range(file.num_row_groups):
@@ -144,7 +153,7 @@ class ParquetTable(_ArrowTable):
                     writer.write_table(kept, row_group_size=len(kept))
 
 
-def _codecs(file: parquet.ParquetFile) -> dict[str, str] | str:
+def _codecs(file: pa.parquet.ParquetFile) -> dict[str, str] | str:
     """The compression of every column, as the first row group has it."""
     if file.num_row_groups == 0:
         return "snappy"

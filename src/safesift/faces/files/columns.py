@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from safesift.faces.files import arrow as pa
 from safesift.faces.files.table import Columns
 
 _MISSING = {"", "na", "n/a", "nan", "-nan", "null", "none", "?"}
@@ -37,6 +36,15 @@ def matrices(batches: Iterable[pa.RecordBatch], names: Sequence[str]) -> Iterato
     """The features of a stream of batches, one matrix after another."""
     for first_row, batch in _numbered(batches):
         yield _matrix(batch, names, first_row)
+
+
+def labelled(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], target: str
+) -> Iterator[tuple[NDArray, NDArray]]:
+    """The features and the labels of a stream of batches; text stays text, whatever it holds."""
+    for first_row, batch in _numbered(batches):
+        labels = _label_cells(batch.column(target), target, first_row)
+        yield _matrix(batch, names, first_row), labels.to_numpy(zero_copy_only=False)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -107,20 +115,28 @@ def _labels(cells: pa.ChunkedArray, column: str) -> NDArray:
 
     Text that holds numbers throughout is taken as numbers, so that 1 and 1.0 are one label.
     """
-    cells = _plain(cells)
-    if not _is_number(cells.type):
-        cells = _as_text(cells, column)
-    missing = np.asarray(cells.is_null())
-    if _is_text(cells.type):
-        missing |= np.asarray(pc.equal(cells, "").fill_null(True))
-    if missing.any():
-        raise _missing(column, int(np.argmax(missing)))
+    cells = _label_cells(cells, column)
     if not _is_text(cells.type):
         return cells.to_numpy()
     try:
         return cells.cast(pa.float64()).to_numpy()
     except pa.ArrowInvalid:
         return cells.to_numpy()
+
+
+def _label_cells(
+    cells: pa.Array | pa.ChunkedArray, column: str, first_row: int = 0
+) -> pa.Array | pa.ChunkedArray:
+    """Labels as numbers or text, none of them missing."""
+    cells = _plain(cells)
+    if not _is_number(cells.type):
+        cells = _as_text(cells, column)
+    missing = np.asarray(cells.is_null())
+    if _is_text(cells.type):
+        missing |= np.asarray(pa.compute.equal(cells, "").fill_null(True))
+    if missing.any():
+        raise _missing(column, first_row + int(np.argmax(missing)))
+    return cells
 
 
 def _plain(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:

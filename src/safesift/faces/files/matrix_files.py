@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import itertools
+import math
 import re
 import zipfile
 from collections.abc import Iterator
@@ -39,19 +39,30 @@ class NpzTable(Table):
         return cls(path, X, y, *others)
 
     @classmethod
+    def holds_targets(cls, path: Path) -> bool:
+        with reading(path, cls.format_name), zipfile.ZipFile(path) as archive:
+            return "y.npy" in archive.namelist()
+
+    @classmethod
     def blocks(
-        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
-    ) -> Iterator[NDArray]:
+        cls,
+        path: Path,
+        names: tuple[str, ...],
+        n_features: int,
+        n_bytes: int,
+        target: str | None = None,
+    ) -> Iterator[Any]:
+        target = target or ("y" if cls.holds_targets(path) else None)
         with reading(path, cls.format_name, ValueError), zipfile.ZipFile(path) as archive:
-            member = find_name("X.npy", archive.namelist(), "member")
-            with archive.open(member) as stream:
-                shape, in_columns, dtype = _read_header(stream)
-                if in_columns or dtype.hasobject or len(shape) != 2:
-                    raise ValueError("X must be a matrix of numbers, stored row by row")
-                row_bytes = shape[1] * dtype.itemsize
-                for start in range(0, shape[0], n_rows):
-                    size = min(n_rows, shape[0] - start) * row_bytes
-                    yield np.frombuffer(stream.read(size), dtype).reshape(-1, shape[1])
+            X = _Member(archive, "X", "a matrix of numbers", 2)
+            n_rows = max(n_bytes // max(X.row_bytes, 1), 1)
+            if target is None:
+                yield from X.parts(n_rows)
+                return
+            y = _Member(archive, target, "one target per row", 1)
+            if len(y) != len(X):
+                raise ValueError(f"X has {len(X)} rows but {target} has {len(y)} entries")
+            yield from zip(X.parts(n_rows), y.parts(n_rows), strict=True)
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with zipfile.ZipFile(self.path) as archive:
@@ -93,6 +104,30 @@ def _load(arrays: np.lib.npyio.NpzFile, name: str) -> NDArray:
     return array
 
 
+class _Member:
+    """An array of an archive, of which some rows are read at a time."""
+
+    def __init__(self, archive: zipfile.ZipFile, name: str, what: str, n_dimensions: int) -> None:
+        self._stream = archive.open(find_name(f"{name}.npy", archive.namelist(), "member"))
+        self._shape, in_columns, self._dtype = _read_header(self._stream)
+        if in_columns or self._dtype.hasobject or len(self._shape) != n_dimensions:
+            raise ValueError(f"{name} must be {what}, stored row by row")
+
+    def __len__(self) -> int:
+        return self._shape[0]
+
+    @property
+    def row_bytes(self) -> int:
+        return self._dtype.itemsize * math.prod(self._shape[1:])
+
+    def parts(self, n_rows: int) -> Iterator[NDArray]:
+        """So many rows after each other."""
+        with self._stream:
+            for start in range(0, len(self), n_rows):
+                raw = self._stream.read(min(n_rows, len(self) - start) * self.row_bytes)
+                yield np.frombuffer(raw, self._dtype).reshape(-1, *self._shape[1:])
+
+
 def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, whether it is stored column by column, and type of an array to come."""
     if npy.read_magic(stream) == (1, 0):
@@ -126,16 +161,28 @@ class SvmlightTable(Table):
             return cls(path, *_parse(stream))
 
     @classmethod
+    def holds_targets(cls, path: Path) -> bool:
+        return True
+
+    @classmethod
     def blocks(
-        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+        cls,
+        path: Path,
+        names: tuple[str, ...],
+        n_features: int,
+        n_bytes: int,
+        target: str | None = None,
     ) -> Iterator[Any]:
+        if target is not None:
+            raise ValueError(f"There is no column {target!r}: {cls.format_name} files name none.")
         with reading(path, cls.format_name, ValueError):
             # whether columns are counted from 0 is a question to the whole file
             with open_read(path) as lines:
                 from_zero = any(_FIRST_COLUMN.search(line) for line in lines)
             with open_read(path) as lines:
-                while part := b"".join(itertools.islice(lines, n_rows)):
-                    yield _parse(io.BytesIO(part), n_features=n_features, zero_based=from_zero)[0]
+                while part := lines.readlines(n_bytes):
+                    text = io.BytesIO(b"".join(part))
+                    yield _parse(text, n_features=n_features, zero_based=from_zero)
 
     def _write(self, keep: Mask, stream: IO[bytes]) -> None:
         with open_read(self.path) as lines:

@@ -76,11 +76,23 @@ class Table(ABC):
         """Read a file; ValueError says in one sentence what is wrong with it."""
 
     @classmethod
+    def holds_targets(cls, path: Path) -> bool:
+        """Whether a file holds targets that need not be named."""
+        return False
+
+    @classmethod
     @abstractmethod
     def blocks(
-        cls, path: Path, names: tuple[str, ...], n_features: int, n_rows: int
+        cls,
+        path: Path,
+        names: tuple[str, ...],
+        n_features: int,
+        n_bytes: int,
+        target: str | None = None,
     ) -> Iterator[Any]:
-        """The features alone, some rows at a time: never the whole file in memory.
+        """The features, or pairs of features and targets, some rows at a time.
+
+        The whole file is never in memory. There are targets where they are named, or need not be.
 
         Parameters
         ----------
@@ -88,8 +100,10 @@ class Table(ABC):
             The columns to read, where the format has names; all of them where none is given.
         n_features : int
             How many there are, where the format does not say.
-        n_rows : int
-            About how many rows at a time.
+        n_bytes : int
+            About how much at a time.
+        target : str, optional
+            The column, or array, of targets.
         """
 
     @abstractmethod
@@ -165,14 +179,19 @@ def _check_one_part_each(taken: Mapping[str, str], features: Sequence[str]) -> N
             )
 
 
-def find_features(wanted: Sequence[str], names: Sequence[str], n_features: int) -> list[str]:
-    """The columns that are wanted; all of them where no names are known, if they are as many."""
-    if not wanted and len(names) != n_features:
+def find_features(
+    wanted: Sequence[str], names: Sequence[str], n_features: int, target: str | None = None
+) -> list[str]:
+    """The columns that are wanted; all but the target where no names are known, if as many."""
+    others = [name for name in names if name != target]
+    if target is not None and find_name(target, names) in wanted:
+        raise ValueError(f"The column {target!r} cannot be a feature: it is the target.")
+    if not wanted and len(others) != n_features:
         raise ValueError(
-            f"The file has {len(names)} columns but there are {n_features} features: fit the model "
-            "to a frame, so that it knows which columns to read."
+            f"The file has {len(others)} columns but there are {n_features} features: fit the "
+            "model to a frame, so that it knows which columns to read."
         )
-    return [find_name(name, names) for name in wanted or names]
+    return [find_name(name, names) for name in wanted or others]
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

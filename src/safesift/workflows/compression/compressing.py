@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -36,8 +37,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
-@dataclass(frozen=True, eq=False)
-class Compressed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Compressed(Brief):
     """The rows to keep, and how to train on them.
 
     Attributes
@@ -59,6 +60,8 @@ class Compressed:
     method : str
     n_samples : int
         How many there were.
+    training : Training
+        The model that the rows are for, with the alpha of all of them.
     """
 
     indices: Indices
@@ -67,9 +70,10 @@ class Compressed:
     certified: bool
     method: str
     n_samples: int
+    training: Training
 
     @property
-    def mask(self) -> NDArray[np.bool_]:
+    def kept(self) -> NDArray[np.bool_]:
         """True where a row is kept."""
         mask = np.zeros(self.n_samples, dtype=bool)
         mask[self.indices] = True
@@ -78,6 +82,16 @@ class Compressed:
     def take(self, *arrays: Any) -> Any:
         """The kept rows of one array, matrix or frame, or of several, in the type they came in."""
         return taken(self.indices, arrays)
+
+    def summary(self) -> str:
+        """How many rows were kept, for which model, and how to train on them."""
+        proof = "the model of all rows, proved" if self.certified else "the model changes a little"
+        weights = "no weights" if self.weights is None else "the weights in `weights`"
+        return "\n".join([
+            f"{len(self.indices)} of {self.n_samples} samples kept by {self.method!r} ({proof})",
+            f"  model: {self.training}",
+            f"  train on them with alpha={self.alpha:g} and {weights}",
+        ])  # fmt: skip
 
 
 def compress(
@@ -197,7 +211,9 @@ class Choice:
             alpha *= share * problem.divisor / float(used.sum())
             weights = used if self.given_weights else None
         certified = self._certified(samples, kept, used)
-        return Compressed(kept, weights, alpha, certified, self.method, len(samples.weights))
+        return Compressed(
+            kept, weights, alpha, certified, self.method, len(samples.weights), samples.training
+        )
 
     def _certified(self, samples: Examined, kept: Indices, used: Array) -> bool:
         """Whether what is dropped, or has another weight, is proved to be of no influence."""

@@ -184,6 +184,8 @@ class Examined:
         As the user gave them.
     classes : array or None
         Those with a sample of positive weight.
+    training : Training
+        The model that the kept rows are for.
     region : Region
         The set for the screening test.
     seed : int
@@ -193,6 +195,7 @@ class Examined:
     problems: tuple[Problem, ...]
     labels: NDArray | None
     classes: NDArray | None
+    training: Training
     region: Region
     seed: int
 
@@ -286,4 +289,4 @@ def examine(
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(model))
     region.validate(inputs.problems[0])
     check_finite(inputs.problems[0].design)
-    return Examined(inputs.problems, inputs.labels, inputs.classes, region, seed)
+    return Examined(inputs.problems, inputs.labels, inputs.classes, model, region, seed)

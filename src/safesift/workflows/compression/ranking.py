@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.printing import Brief
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -205,8 +206,8 @@ def method_named(name: str) -> Method:
     return METHODS[name]
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Brief):
     """Samples in the order in which to keep them.
 
     Attributes
@@ -216,6 +217,8 @@ class Ranking:
     scores : array of shape (n_samples,)
         What they are ordered by, falling; by row.
     method : str
+    training : Training
+        The model that samples are ranked for.
     n_certified : int or None
         Of the method "screening": so many rows at the front are enough. The optimum of those, with
         the divisor W of all, is the optimum of all, and that is proved. All of them where a guess
@@ -227,8 +230,20 @@ class Ranking:
     order: NDArray[np.intp]
     scores: Array
     method: str
+    training: Training
     n_certified: int | None = None
     classes: NDArray | None = None
+
+    def summary(self) -> str:
+        """How many samples, by what, for which model."""
+        lines = [
+            f"{len(self.order)} samples ranked by {self.method!r}",
+            f"  model: {self.training}",
+            f"  the first rows: {', '.join(map(str, self.order[:5]))}, …",
+        ]
+        if self.n_certified is not None:
+            lines.append(f"  the first {self.n_certified} are proved to be enough")
+        return "\n".join(lines)
 
 
 def rank_samples(
@@ -310,7 +325,9 @@ def ranked(samples: Examined, method: str, rng: np.random.Generator) -> Ranking:
     scores, n_certified = how.scores(samples, rng), None
     if how.ranks_needed_first:
         n_certified = int(how.needed(samples).sum())
-    return Ranking(ordered(samples, scores), scores, method, n_certified, samples.classes)
+    return Ranking(
+        ordered(samples, scores), scores, method, samples.training, n_certified, samples.classes
+    )
 
 
 def generator(random_state: Any) -> np.random.Generator:

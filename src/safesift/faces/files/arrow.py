@@ -1,0 +1,22 @@
+"""Arrow, which is an extra: imported when a file needs it, so that other formats do without."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_PARTS = ("compute", "csv", "parquet")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        arrow = importlib.import_module("pyarrow")
+        return (
+            importlib.import_module(f"pyarrow.{name}") if name in _PARTS else getattr(arrow, name)
+        )
+    except ImportError:
+        raise ImportError(
+            "CSV and Parquet files need pyarrow: pip install 'safesift[cli]'."
+        ) from None
