@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from safesift import extras
+from safesift.registry import naming_extra
 
 _PARTS = ("compute", "csv", "parquet")
 
@@ -19,4 +19,4 @@ def __getattr__(name: str) -> Any:
             importlib.import_module(f"pyarrow.{name}") if name in _PARTS else getattr(arrow, name)
         )
     except ImportError as error:
-        raise extras.named(error) from None
+        raise naming_extra(error) from None
