@@ -230,8 +230,18 @@ def test_probabilities_of_more_classes():
 def test_hinges_have_no_probabilities(two_classes):
     model = ss.SafeClassifier().fit(*two_classes)
     assert not hasattr(model, "predict_proba") and not hasattr(model, "predict_log_proba")
-    with pytest.raises(AttributeError, match="predict_proba"):
+    why = (
+        "SafeClassifier has no predict_proba with loss='squared_hinge', which gives no prob.*: use"
+    )
+    with pytest.raises(AttributeError, match=why):
         model.predict_proba(two_classes[0])
+    with pytest.raises(AttributeError, match=why):
+        model.predict_log_proba(two_classes[0])
+    tracker = ss.SafeTracker(model).fit(*two_classes)
+    with pytest.raises(AttributeError, match=why):
+        tracker.predict_proba(two_classes[0])
+    # the class has them, with what they are for
+    assert "Probabilities" in ss.SafeClassifier.predict_proba.__doc__
     assert not hasattr(ss.SafeClassifier("no such loss"), "predict_proba")
 
 

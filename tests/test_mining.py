@@ -484,7 +484,7 @@ def test_arrays_and_matrix_files_need_no_extra(pool, training, tmp_path):
 def test_a_file_that_needs_an_extra_names_it(name, training, model, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(ImportError, match=r"need pyarrow: pip install 'safesift\[cli\]'"):
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'safesift\[cli\]'"):
         ss.mine_hard(tmp_path / name, model, *training, label="common")
 
 

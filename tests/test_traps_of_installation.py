@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import safesift
-from safesift import extras
+from safesift import registry
 from tests import bare
 
 ROOT = Path(__file__).parent.parent
@@ -123,7 +123,7 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for extra in ("cli", "plot", "sampler"):
         projects = {re.match(r"[\w-]+", one)[0] for one in declared["optional-dependencies"][extra]}
-        assert projects == {e.project for e in extras.OPTIONAL.values() if e.extra == extra}
+        assert projects == {e.project for e in registry.OPTIONAL.values() if e.extra == extra}
 
 
 # --- pages --------------------------------------------------------------------------------------

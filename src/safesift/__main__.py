@@ -6,13 +6,13 @@ import io
 import signal
 import sys
 
-from safesift import extras
+from safesift.registry import require
 
 
 def main() -> None:
     """Run the command line, or say in one sentence what to install for it."""
     try:
-        extras.require("The command line", "click", "rich", "pyarrow")
+        require("The command line", "click", "rich", "pyarrow")
     except ImportError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

@@ -1,13 +1,15 @@
-"""Names: of losses, penalties and regions, and of what a higher layer provides for a lower one."""
+"""Names: of losses, penalties, regions; of what higher layers provide for lower ones; of extras.
+
+An extra brings packages that `pip install safesift` does not: an error about one names it.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
-
-from safesift import extras
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -71,4 +73,54 @@ def provided(name: str) -> Callable[..., Any]:
     try:
         return getattr(importlib.import_module(_PROVIDED[name]), name)
     except ImportError as error:
-        raise extras.named(error) from None
+        raise naming_extra(error) from None
+
+
+# --- extras ---------------------------------------------------------------------------------
+
+
+class Extra(NamedTuple):
+    """Where an optional package comes from.
+
+    Attributes
+    ----------
+    project : str
+        What it is called where it is installed from.
+    extra : str
+        The extra of safesift that brings it.
+    purpose : str
+        What it is needed for, unless somebody knows better.
+    """
+
+    project: str
+    extra: str
+    purpose: str
+
+
+OPTIONAL = {
+    "click": Extra("click", "cli", "The command line"),
+    "rich": Extra("rich", "cli", "The command line"),
+    "pyarrow": Extra("pyarrow", "cli", "A CSV or Parquet file"),
+    "matplotlib": Extra("matplotlib", "plot", "A picture"),
+    "imblearn": Extra("imbalanced-learn", "sampler", "A sampler"),
+}
+
+
+def require(purpose: str, *packages: str) -> None:
+    """Raise the error that names the extra, unless all packages are installed."""
+    absent = [package for package in packages if find_spec(package) is None]
+    if absent:
+        raise missing_extra(purpose, *absent)
+
+
+def missing_extra(purpose: str, *packages: str) -> ImportError:
+    """What to raise where packages are not installed: it says how to install them."""
+    projects = " and ".join(OPTIONAL[package].project for package in packages)
+    extras = ",".join(sorted({OPTIONAL[package].extra for package in packages}))
+    return ImportError(f"{purpose} needs {projects}: pip install 'safesift[{extras}]'.")
+
+
+def naming_extra(error: ImportError) -> ImportError:
+    """The error that names the extra, where it is an optional package that was not found."""
+    package = (error.name or "").partition(".")[0]
+    return missing_extra(OPTIONAL[package].purpose, package) if package in OPTIONAL else error

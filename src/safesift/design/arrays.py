@@ -68,13 +68,13 @@ def is_missing(value: Any) -> bool:
 
 
 def _unboxed(array: NDArray) -> NDArray:
-    """Objects that are numbers, or missing, as numbers."""
+    """Objects that are numbers, some of them missing, as numbers."""
     if array.size == 0 or isinstance(array.flat[0], str | bytes):
         return array
     entries = array.ravel().tolist()
     try:
         numbers = np.array(entries)
-        if numbers.dtype == object:
+        if numbers.dtype == object and not all(map(is_missing, entries)):
             numbers = np.array([np.nan if is_missing(entry) else entry for entry in entries])
     except ValueError:  # sequences, of different lengths
         return array

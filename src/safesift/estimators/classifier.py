@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.estimators.conditional import available_if
 from safesift.estimators.linear import LinearModel, Samples, records
 from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
 from safesift.penalties import Penalty
@@ -22,15 +22,14 @@ from safesift.solvers.records import Fit
 Array = NDArray[np.float64]
 
 
-def _has_probabilities(estimator: Classification) -> bool:
-    """Asked by `hasattr` at any time, so an unknown loss is no error here."""
+def _gives_probabilities(estimator: Classification) -> None:
+    """Asked by `hasattr` at any time, so an unknown loss is no other error here."""
     named = LOSSES.get(estimator.loss) if isinstance(estimator.loss, str) else type(estimator.loss)
-    if named in (Logistic, SafeLogistic):
-        return True
-    raise AttributeError(
-        f"loss={estimator.loss!r} gives no probabilities: use loss='logistic' or "
-        "loss='safe_logistic'."
-    )
+    if named not in (Logistic, SafeLogistic):
+        raise AttributeError(
+            f"{type(estimator).__name__} has no predict_proba with loss={estimator.loss!r}, which "
+            "gives no probabilities: use loss='logistic' or loss='safe_logistic'."
+        )
 
 
 class Classification(ClassifierMixin, LinearModel):
@@ -125,7 +124,7 @@ class Classification(ClassifierMixin, LinearModel):
         """
         return labels(self.decision_function(X), self.classes_)
 
-    @available_if(_has_probabilities)
+    @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probabilities, by the link that makes the loss proper: η(t) = f'(−t)/(f'(t) + f'(−t)).
 
@@ -148,7 +147,7 @@ class Classification(ClassifierMixin, LinearModel):
         uniform = np.full_like(eta, 1.0 / eta.shape[1])
         return np.divide(eta, sums, out=uniform, where=sums > 0)
 
-    @available_if(_has_probabilities)
+    @available_if(_gives_probabilities)
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities; −inf where one is 0.
 

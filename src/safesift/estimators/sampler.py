@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 
-from safesift import extras
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import LinearModel, validated
 from safesift.estimators.models import MODELS
@@ -22,7 +21,7 @@ from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
 from safesift.regions import Region
-from safesift.registry import resolve
+from safesift.registry import missing_extra, resolve
 from safesift.workflows.compression import compress
 
 Array = NDArray[np.float64]
@@ -41,7 +40,7 @@ class Resampler(BaseSampler):
     def _require_imblearn(self) -> None:
         """To be called before anything else: nothing works without."""
         if check_target_type is None:
-            raise extras.missing(type(self).__name__, "imblearn")
+            raise missing_extra(type(self).__name__, "imblearn")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

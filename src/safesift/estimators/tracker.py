@@ -10,11 +10,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from safesift.estimators.classifier import SafeClassifier
+from safesift.estimators.conditional import available_if
 from safesift.estimators.edits import read_edit
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
@@ -72,11 +72,9 @@ class _Version:
 
 def _delegates(name: str) -> Any:
     """The method is there where the estimator, fitted or not, has it."""
-
-    def has(tracker: SafeTracker) -> bool:
-        return hasattr(getattr(tracker, "estimator_", tracker.estimator), name)
-
-    return available_if(has)
+    return available_if(
+        lambda tracker: getattr(getattr(tracker, "estimator_", tracker.estimator), name)
+    )
 
 
 def _of_the_model(name: str) -> property:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift import extras
 from safesift.losses import Loss
 from safesift.losses.safe import flat_interval
 from safesift.problem.decisions import Bounds
+from safesift.registry import naming_extra
 from safesift.workflows.verdicts import flat_excess
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _axes(axes: Axes | None) -> Axes:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise extras.named(error) from None
+        raise naming_extra(error) from None
     return pyplot.subplots(figsize=(6.4, 4.4), layout="constrained")[1]
 
 

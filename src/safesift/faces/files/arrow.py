@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from safesift.registry import naming_extra
+
 _PARTS = ("compute", "csv", "parquet")
 
 
@@ -16,7 +18,5 @@ def __getattr__(name: str) -> Any:
         return (
             importlib.import_module(f"pyarrow.{name}") if name in _PARTS else getattr(arrow, name)
         )
-    except ImportError:
-        raise ImportError(
-            "CSV and Parquet files need pyarrow: pip install 'safesift[cli]'."
-        ) from None
+    except ImportError as error:
+        raise naming_extra(error) from None
