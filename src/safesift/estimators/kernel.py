@@ -185,8 +185,8 @@ class SafeKernelClassifier(KernelMachine, Classification):
         as the solver goes, and at its end the curvature region for what is left. The solution is
         the same.
     memory : str or int, default="1 GB"
-        Megabytes for kernel rows that are kept; a square block of at most as much comes with it.
-        There is never an n × n matrix.
+        For kernel rows that are kept, a size or a number of bytes; a square block of at most as
+        much comes with it. There is never an n × n matrix.
     warm_start : bool, default=False
         Start from the last solution. For a path of alphas `safesift.safe_kernel_path` does more:
         it keeps the kernel rows too.
@@ -322,8 +322,8 @@ class SafeKernelRegressor(KernelMachine, Regression):
         as the solver goes, and at its end the curvature region for what is left. The solution is
         the same.
     memory : str or int, default="1 GB"
-        Megabytes for kernel rows that are kept; a square block of at most as much comes with it.
-        There is never an n × n matrix.
+        For kernel rows that are kept, a size or a number of bytes; a square block of at most as
+        much comes with it. There is never an n × n matrix.
     warm_start : bool, default=False
         Start from the last solution. For a path of alphas `safesift.safe_kernel_path` does more:
         it keeps the kernel rows too.
