@@ -50,6 +50,10 @@ class Scaled(Loss):
         return self.factor * self.loss.smoothness
 
     @property
+    def proved_smoothness(self) -> float:
+        return self.factor * self.loss.proved_smoothness
+
+    @property
     def lipschitz(self) -> float:
         return self.factor * self.loss.lipschitz
 

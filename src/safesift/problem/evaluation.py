@@ -130,7 +130,7 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
             gradient += lost
         if math.isinf(loss.smoothness):
             return Rounding(_known(value), _known(gradient), _known(2.0 * value))
-        return Rounding(_known(value), _known(gradient + loss.smoothness * drift), 0.0)
+        return Rounding(_known(value), _known(gradient + drift), 0.0)
 
 
 def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
@@ -142,20 +142,22 @@ def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
 
 
 def _errors_of(problem: Problem, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
-    """Sums over some samples: of loads, sizes of losses, changes of losses, weighted errors."""
+    """Sums over some samples: of loads, sizes and changes of losses, changes of the gradient."""
     loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
     nu, norms = at.nu[rows], problem.design.row_norms[rows]
     error = prediction_error(problem, at, rows)
-    if math.isinf(loss.smoothness):
-        change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
+    if math.isinf(loss.proved_smoothness):
+        change = _rise(loss, at.pred[rows], error, y)
     else:
-        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
-        change = np.minimum(by_slope, loss.lipschitz * error)
+        change = error * (np.abs(nu) + 0.5 * loss.proved_smoothness * error)
+    # beyond a kink slopes are others: there a subgradient is taken as it is (`Rounding.cut`)
+    kinked = math.isinf(loss.smoothness)
+    drift = np.zeros(len(nu)) if kinked else loss.slope_error(at.pred[rows], error, y)
     return (
         total(shares, np.abs(nu) * norms),
         total(shares, loss.value_size(at.pred[rows], y)),
-        total(shares, change),
-        total(shares, norms * error),
+        total(shares, np.minimum(change, loss.lipschitz * error)),
+        total(shares, norms * drift),
     )
 
 

@@ -272,9 +272,9 @@ def distance_to_optimum(certificate: Certificate) -> float:
     problem, at = certificate.problem, certificate.at
     allowed = problem.penalty.norm_bound(_objective(certificate), problem.alpha)
     nearest = max(norm(_penalised(certificate)) * (1 - 1e-9) - allowed, 0.0)
-    if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.smoothness):
+    if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.proved_smoothness):
         mean_square = total(problem.shares, problem.design.row_norms**2)
-        smoothness = problem.loss.smoothness * mean_square + problem.alpha
+        smoothness = problem.loss.proved_smoothness * mean_square + problem.alpha
         if problem.Q is not None:
             smoothness += float(np.trace(problem.Q))
         steepness = norm(at.subgradient) - certificate.rounding.gradient

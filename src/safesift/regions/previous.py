@@ -177,6 +177,6 @@ def _edit_gradient(
     pred_error += loss.precision * (np.abs(pred) + sizes + 1.0)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
-        nu_error = np.fmin(loss.smoothness * pred_error, high - low)
+        nu_error = np.fmin(loss.slope_error(pred, pred_error, y), high - low)
     error = float(weights @ (norms * (nu_error + (design.sum_error + loss.precision) * np.abs(nu))))
     return float(weights.sum()), design.rmatvec(weights * nu), error
