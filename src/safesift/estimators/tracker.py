@@ -23,6 +23,7 @@ from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
+from safesift.problem.risk import check_shares
 from safesift.solvers.records import Settings
 from safesift.workflows.tracking import Change, Classes, Data, Tracked, Tracking, made_of_pieces
 
@@ -255,6 +256,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         edited = tracking.data.edited(change)
         if not edited.data.total > 0:
             raise ValueError("no sample with a positive weight would be left: keep or add one.")
+        check_shares(edited.data.weights[edited.data.order], edited.data.total)
         if tracking.classes is not None and classes is None:
             samples = _samples(model, edited.data)
             _check_classes(samples)

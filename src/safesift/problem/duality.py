@@ -16,6 +16,8 @@ from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.numerics import (
     EPS,
+    UNDERFLOW,
+    half_square_over,
     length_bound,
     norm,
     row_blocks,
@@ -75,6 +77,8 @@ class Dual:
         if conjugates == math.inf:
             return -math.inf
         conjugates += (problem.design.sum_error + 16 * EPS + problem.loss.precision) * sizes
+        # squares of tiny slopes underflow
+        conjugates += (len(ray.nu) + 8) * UNDERFLOW
         error = self._rounding(ray)
         if problem.fit_intercept:
             rise, moved = self._balance(ray, multiple)
@@ -123,7 +127,7 @@ class Dual:
             len(ray.nu),
             lambda rows: (total(problem.shares[rows], np.abs(ray.nu[rows]) * norms[rows]),),
         )
-        error = (problem.design.sum_error + 8 * EPS) * load
+        error = (problem.design.sum_error + 8 * EPS) * load + problem.risk.rows.underflow
         if problem.folded is not None:
             error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
         return error
@@ -353,17 +357,16 @@ def stationary_gap(
         ‖computed − exact column‖₂.
     """
     if ones is None:
-        return _quotient_up(0.5 * (length_bound(gradient) + error) ** 2, alpha)
+        return _known(half_square_over(length_bound(gradient) + error, alpha))
     least = float(ones[-1]) - ones_error
     if not least > 0:
         return math.inf
     shift = (abs(float(gradient[-1])) + error) / least
     moved = length_bound(gradient[:-1]) + error + shift * (length_bound(ones[:-1]) + ones_error)
     cost = 0.5 * shift * shift * (float(ones[-1]) + ones_error)
-    return _quotient_up(0.5 * moved * moved, alpha) + cost * (1.0 + 16 * EPS)
+    return _known((half_square_over(moved, alpha) + cost) * (1.0 + 16 * EPS) + UNDERFLOW)
 
 
-def _quotient_up(value: float, alpha: float) -> float:
-    """value / alpha rounded up; infinite where it is not known."""
-    gap = value / alpha * (1.0 + 16 * EPS)
+def _known(gap: float) -> float:
+    """A gap that overflowed into NaN is none."""
     return math.inf if math.isnan(gap) else gap

@@ -121,9 +121,9 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
             # products with a tiny alpha or weight may underflow
             + (design.n_samples + 8) * UNDERFLOW
         )
-        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * (
-            design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
-        )
+        sizes = design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
+        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * sizes
+        gradient += problem.risk.rows.underflow
         if folded is not None:
             lost = design.n_columns * EPS * folded.size(size)
             value += lost * size + 8 * EPS * abs(folded.r)

@@ -43,6 +43,9 @@ from safesift.problem.risk import Constant, Risk, Targets, best_constant
 
 Array = NDArray[np.float64]
 
+# beyond these, quotients by alpha and products with it are denormal: nothing bounds their rounding
+_LEAST_ALPHA, _MOST_ALPHA = 1e-300, 1e300
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -66,6 +69,18 @@ class Problem:
     alpha: float
     folded: Quadratic | None = None
     certified: bool = True
+
+    def __post_init__(self) -> None:
+        if self.penalty.is_constraint:
+            return
+        # of an elastic net the part that is strongly convex, too
+        sizes = self.alpha, self.strong_convexity or self.alpha
+        if not (min(sizes) >= _LEAST_ALPHA and max(sizes) <= _MOST_ALPHA):
+            part = f" ({sizes[1]:.2g} for the squared norm)" if sizes[0] != sizes[1] else ""
+            raise ValueError(
+                f"alpha={self.alpha!r}{part} is beyond what can be computed with: choose it "
+                f"between {_LEAST_ALPHA:g} and {_MOST_ALPHA:g}, or scale the features."
+            )
 
     # --- samples ----------------------------------------------------------------------------
 

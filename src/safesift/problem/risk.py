@@ -8,6 +8,7 @@ classes, of `Targets` for all folds of a cross-validation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.arithmetic.numerics import total
+from safesift.arithmetic.numerics import UNDERFLOW, total
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -24,6 +25,9 @@ from safesift.losses.base import Piece
 from safesift.problem.evaluation import Quadratic
 
 Array = NDArray[np.float64]
+
+# a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
+_LEAST_SHARE = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,18 @@ class WeightedRows:
         return self.weights / self.divisor
 
     @cached_property
+    def underflow(self) -> float:
+        """What products of shares, slopes and entries lose by underflow, in Aᵀ(s∘ν)/W.
+
+        In each of n sums the product of a share and a slope loses half the smallest number, times a
+        row, and its product with an entry as much again. The same for alpha times the coefficients.
+        """
+        design = self.design
+        spread = math.sqrt(design.n_columns) if design.has_rows else 1.0
+        counted = float(design.row_norms[self.weights > 0].sum())
+        return UNDERFLOW * (counted + (design.n_samples + 8) * spread)
+
+    @cached_property
     def columns_sq(self) -> Array:
         """(1/W) Σ s_i a_ij² for every column: one pass."""
         return rows_of(self.design).columns_sq(self.shares)
@@ -112,7 +128,7 @@ class Risk:
     @classmethod
     def of(cls, design: Design, loss: Loss, y: Array, weights: Array) -> Risk:
         """Samples as they come: divided by their total weight."""
-        return cls(WeightedRows(design, weights, float(weights.sum())), Targets(loss, y))
+        return cls(_weighted(design, weights), Targets(loss, y))
 
     @property
     def design(self) -> Design:
@@ -142,7 +158,7 @@ class Risk:
 
     def reweighted(self, weights: Array) -> Risk:
         """The same samples with other weights, and their sum as the divisor."""
-        return replace(self, rows=WeightedRows(self.design, weights, float(weights.sum())))
+        return replace(self, rows=_weighted(self.design, weights))
 
     def with_divisor(self, divisor: float) -> Risk:
         """The same samples divided by another W."""
@@ -155,6 +171,22 @@ class Risk:
     def restrict(self, rows: NDArray) -> Risk:
         """Only some of the samples in the sum; W does not change."""
         return Risk(self.rows.take(rows), self.targets.take(rows))
+
+
+def _weighted(design: Design, weights: Array) -> WeightedRows:
+    total = float(weights.sum())
+    check_shares(weights, total)
+    return WeightedRows(design, weights, total)
+
+
+def check_shares(weights: Array, total: float) -> None:
+    """Refuse weights that are next to nothing beside all of them together, and yet not 0."""
+    lost = np.flatnonzero((weights > 0) & (weights < _LEAST_SHARE * total))
+    if lost.size:
+        raise ValueError(
+            f"sample_weight is {weights[lost[0]]:.2g} for row {lost[0]}, next to a total of "
+            f"{total:.2g}, which is too little to compute with: set it to 0."
+        )
 
 
 def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:

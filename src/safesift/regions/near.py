@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm
+from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm, root_over
 from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
@@ -85,7 +85,8 @@ def _radius(steepness: float, slack: float, curvature: float) -> float:
     if not curvature > 0:
         return math.inf
     half = 0.5 * steepness / curvature
-    return (half + math.sqrt(half * half + slack / curvature)) * (1.0 + 16 * EPS)
+    # no square that may underflow
+    return (half + math.hypot(half, root_over(slack, curvature))) * (1.0 + 16 * EPS)
 
 
 def _ball(certificate: Certificate, radius: float) -> TestSet:
