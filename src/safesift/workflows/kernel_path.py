@@ -53,6 +53,9 @@ class KernelPathResult(CertifiedPath):
         What each alpha cost; a pass is as many kernel rows as there are samples.
     gamma : float or None
         What gamma stands for.
+    kernel_shift : float or None
+        δ: all that is certified holds for the kernel matrix plus δ times the identity; None where
+        that it is positive semidefinite is taken on your word. See `SafeKernelClassifier`.
     classes : array or None
         The two labels that stand for -1 and 1.
     """
@@ -61,6 +64,7 @@ class KernelPathResult(CertifiedPath):
     values: Array
     kept: NDArray[np.bool_]
     gamma: float | None
+    kernel_shift: float | None
 
 
 def safe_kernel_path(
@@ -150,10 +154,13 @@ def safe_kernel_path(
     check_finite(linear.design)
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
-    (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
+    of_rows = choice.of(rows, gamma)
+    (problem,) = on_kernel([linear], of_rows, budget)
     fits = solve_path([[problem.at_level(level)] for level in levels], settings)
     columns = stacked((fit for (fit,) in fits), _KERNEL_FACTS, verbose)
-    path = KernelPathResult(alphas=levels, gamma=gamma, classes=inputs.classes, **columns)
+    path = KernelPathResult(
+        alphas=levels, gamma=gamma, kernel_shift=of_rows.shift, classes=inputs.classes, **columns
+    )
     warn_of_misses(path, settings, "safe_kernel_path")
     return path
 
