@@ -266,6 +266,9 @@ class KernelDesign(Design):
         """Upper bounds on √K_ii, the ones included."""
         return np.sqrt(self.gram.roots**2 + float(self.intercept)) * (1.0 + 4 * EPS)
 
+    def fingerprint(self) -> bytes:
+        return self.gram.kernel.fingerprint()
+
     def remember(self, element: Element) -> None:
         """Values that are known need not be computed again, of multiples neither."""
         self._known.insert(0, element)

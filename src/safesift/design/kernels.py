@@ -18,6 +18,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
 
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS
 from safesift.parameters import check_positive
 
@@ -86,6 +87,10 @@ class Kernel(ABC):
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         """K[rows, columns] in float64."""
 
+    @abstractmethod
+    def fingerprint(self) -> bytes:
+        """Tells what the entries are computed from, or are, from anything else."""
+
 
 @dataclass(frozen=True, eq=False)
 class PairwiseKernel(Kernel):
@@ -121,6 +126,9 @@ class PairwiseKernel(Kernel):
         # what has to be converted is not converted whole
         starts = range(0, right.shape[0], _CONVERTED)
         return np.hstack([self.between(left, right[i : i + _CONVERTED]) for i in starts])
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.X)
 
     def between(self, X: Any, Y: Any) -> Array:
         """One entry for each pair of rows of two matrices."""
@@ -202,6 +210,9 @@ class PrecomputedKernel(Kernel):
     @cached_property
     def diagonal(self) -> Array:
         return np.diag(self.matrix).astype(np.float64) + (self.shift or 0.0)
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.matrix)
 
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         part = np.asarray(self.matrix[rows][:, columns], dtype=np.float64)

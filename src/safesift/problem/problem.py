@@ -119,6 +119,18 @@ class Problem:
         """The scale of predictions: 1 for labels, the spread of the targets for regression."""
         return self.risk.unit
 
+    def seal(self) -> None:
+        """Remember what the samples are: whoever reads them later can `check_unchanged`.
+
+        A matrix is referenced and not copied, and its owner may change it. One look at it, for all
+        classes and all levels of a path; rows that a reduced problem has copied need none.
+        """
+        self.risk.seal()
+
+    def check_unchanged(self) -> None:
+        """Raise `ChangedDataError` where the samples have changed since they were sealed."""
+        self.risk.check_unchanged()
+
     # --- shape ------------------------------------------------------------------------------
 
     @property

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import UNDERFLOW, total
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
@@ -28,6 +29,16 @@ Array = NDArray[np.float64]
 
 # a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
 _LEAST_SHARE = 1e-300
+
+
+class ChangedDataError(RuntimeError):
+    """What is proved of some samples is asked for after they have changed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} changed after this result was made, and nothing is proved of what is there "
+            "now: make the result anew, or give it a copy that stays as it is."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +69,11 @@ class Targets:
     def take(self, rows: NDArray) -> Targets:
         """Those of some samples."""
         return Targets(self.loss.take(rows), self.y[rows])
+
+    @cached_property
+    def seal(self) -> bytes:
+        """The fingerprint of the targets when it is first asked for."""
+        return fingerprint(self.y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +119,14 @@ class WeightedRows:
     def take(self, rows: NDArray) -> WeightedRows:
         """Some of them; W does not change."""
         return WeightedRows(rows_of(self.design).take(rows), self.weights[rows], self.divisor)
+
+    @cached_property
+    def seal(self) -> bytes:
+        """The fingerprint of rows and weights when it is first asked for."""
+        return self._fingerprint()
+
+    def _fingerprint(self) -> bytes:
+        return fingerprint(self.design.fingerprint(), self.weights)
 
 
 class Constant(NamedTuple):
@@ -155,6 +179,23 @@ class Risk:
     def best_constant(self) -> Constant:
         """The best constant model, by whose objective gaps are made relative."""
         return best_constant(self, None)
+
+    def seal(self) -> None:
+        """Remember what the samples are, for `check_unchanged`: in about the time of a product.
+
+        Rows are looked at once for all targets, and for all levels of a path.
+        """
+        _ = self.rows.seal, self.targets.seal
+
+    def check_unchanged(self) -> None:
+        """Raise `ChangedDataError` where samples are no longer what they were when sealed.
+
+        Samples that were not sealed cannot tell.
+        """
+        if "seal" in vars(self.rows) and self.rows.seal != self.rows._fingerprint():
+            raise ChangedDataError("X or sample_weight")
+        if "seal" in vars(self.targets) and self.targets.seal != fingerprint(self.targets.y):
+            raise ChangedDataError("y")
 
     def reweighted(self, weights: Array) -> Risk:
         """The same samples with other weights, and their sum as the divisor."""
