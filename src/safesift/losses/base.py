@@ -70,6 +70,9 @@ class Loss(ABC):
     unimodal_curvature : bool
         Whether f'' first rises and then falls, so that a secant of the slope is least at an end
         of any interval.
+    curvature_error : float
+        By how much, relatively, rounding makes curvature floors larger than they are: 1/width, or
+        an exponential of a rounded number.
     precision : float
         Relative error of values, slopes and conjugates, and of the prediction they belong to,
         beyond that of floating-point arithmetic: 0 for closed forms.
@@ -90,11 +93,15 @@ class Loss(ABC):
         @property
         def precision(self) -> float: ...
 
+        @property
+        def curvature_error(self) -> float: ...
+
     else:
         task: ClassVar[Literal["classification", "regression", "interval"]]
         quadratic_rays: ClassVar[bool] = True
         unimodal_curvature: ClassVar[bool] = False
         precision: float = 0.0
+        curvature_error: float = 8 * EPS
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.losses.base import Array, Loss, Piece
 from safesift.parameters import require_positive
 
@@ -44,6 +45,10 @@ class Scaled(Loss):
     @property
     def precision(self) -> float:
         return self.loss.precision
+
+    @property
+    def curvature_error(self) -> float:
+        return self.loss.curvature_error + EPS
 
     @property
     def smoothness(self) -> float:

@@ -109,6 +109,7 @@ class Dual:
             curved = multiple * problem.folded.product(ray.point)
             constant = problem.folded.r - 0.5 * multiple * float(ray.point @ curved)
             size = abs(problem.folded.r) + length * problem.folded.size(length)
+            constant -= problem.folded.value_error(length)
         # the rounding of these few sums and products
         lost = (problem.design.n_columns + 16) * EPS * (size + abs(conjugates) + support)
         value = constant - conjugates - support - lost
@@ -129,7 +130,9 @@ class Dual:
         )
         error = (problem.design.sum_error + 8 * EPS) * load + problem.risk.rows.underflow
         if problem.folded is not None:
-            error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
+            length = norm(ray.point)
+            error += problem.design.n_columns * EPS * problem.folded.size(length)
+            error += problem.folded.gradient_error(length)
         return error
 
     # --- the intercept's constraint ---------------------------------------------------------
@@ -137,11 +140,13 @@ class Dual:
     def _rest(self, ray: Ray, multiple: float) -> tuple[float, float]:
         """Bounds on v on the intercept's coordinate, rounding included."""
         problem = self.problem
-        size = multiple * total(problem.shares, np.abs(ray.nu))
+        size, lost = multiple * total(problem.shares, np.abs(ray.nu)), 0.0
         if problem.folded is not None:
-            size += problem.design.n_columns * problem.folded.size(norm(ray.point))
+            length = norm(ray.point)
+            size += problem.design.n_columns * problem.folded.size(length)
+            lost = max(multiple, 1.0) * problem.folded.gradient_error(length)
         v = float(self._v(ray, multiple)[-1])
-        error = (problem.design.sum_error + 8 * EPS) * size
+        error = (problem.design.sum_error + 8 * EPS) * size + lost
         return v - error, v + error
 
     def _balance(self, ray: Ray, multiple: float) -> tuple[float, float]:
@@ -154,10 +159,10 @@ class Dual:
         """
         problem, Q = self.problem, self.problem.Q
         low, high = self._rest(ray, multiple)
-        if Q is not None and Q[-1, -1] > 0:
-            rest = max(-low, high)
-            slope = multiple * abs(float((Q @ ray.point)[-1])) + 0.5 * rest
-            return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
+        if problem.folded is not None and Q is not None and Q[-1, -1] > 0:
+            rest, off = max(-low, high), 1.0 + 4.0 * problem.folded.Q_error
+            slope = multiple * abs(float((Q @ ray.point)[-1])) * off + 0.5 * rest
+            return off * slope * rest / Q[-1, -1], off * rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
         conjugates = self._conjugates(multiple * ray.nu)
         for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):

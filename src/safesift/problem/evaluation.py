@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +46,58 @@ class Quadratic:
         """A bound on ‖Qx + q‖ for ‖x‖ ≤ length, to which rounding errors are relative."""
         matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))
         return matrix * length + norm(self.q)
+
+
+@dataclass(frozen=True, eq=False)
+class Folded(Quadratic):
+    """What decided samples leave behind: sums over them, and how far those may be off.
+
+    Attributes
+    ----------
+    Q_error : float
+        |computed Q − exact| ≤ Q_error·ccᵀ, entry by entry, with c_j² = Q_jj.
+    q_error, r_error : float
+        ‖computed q − exact‖₂, |computed r − exact|.
+    """
+
+    Q_error: float = 0.0
+    q_error: float = 0.0
+    r_error: float = 0.0
+
+    @property
+    def _size_error(self) -> float:
+        """‖computed Q − exact‖: of ccᵀ that is ‖c‖², the trace."""
+        return 0.0 if self.Q is None else self.Q_error * float(np.trace(self.Q))
+
+    def value_error(self, length: float) -> float:
+        """By how much the value at points of some length is off, on account of these errors."""
+        return self.r_error + length * (self.q_error + 0.5 * length * self._size_error)
+
+    def gradient_error(self, length: float) -> float:
+        """By how much the gradient at points of some length is off, on account of these errors."""
+        return self.q_error + length * self._size_error
+
+    def plus(self, other: Folded) -> Folded:
+        """The sums over both.
+
+        With c² = c₁² + c₂² in every coordinate, c₁c₁ᵀ + c₂c₂ᵀ ≤ ccᵀ by Cauchy and Schwarz: the
+        errors of two matrices are no more than the larger one, and adding them is rounded.
+        """
+        q, r = self.q + other.q, self.r + other.r
+        matrices = [Q for Q in (self.Q, other.Q) if Q is not None]
+        return Folded(
+            q,
+            r,
+            sum(matrices[1:], start=matrices[0]) if matrices else None,
+            max(self.Q_error, other.Q_error) + 2 * EPS,
+            self.q_error + other.q_error + EPS * norm(q),
+            self.r_error + other.r_error + EPS * abs(r),
+        )
+
+    def columns(self, columns: NDArray[np.bool_]) -> Folded:
+        """The same in some of the coordinates: the others are 0."""
+        Q = None if self.Q is None else self.Q[np.ix_(columns, columns)]
+        return replace(self, q=self.q[columns], Q=Q)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,8 +178,8 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
         gradient += problem.risk.rows.underflow
         if folded is not None:
             lost = design.n_columns * EPS * folded.size(size)
-            value += lost * size + 8 * EPS * abs(folded.r)
-            gradient += lost
+            value += lost * size + 8 * EPS * abs(folded.r) + folded.value_error(size)
+            gradient += lost + folded.gradient_error(size)
         if math.isinf(loss.smoothness):
             return Rounding(_known(value), _known(gradient), _known(2.0 * value))
         return Rounding(_known(value), _known(gradient + drift), 0.0)

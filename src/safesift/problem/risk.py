@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.fingerprints import fingerprint
-from safesift.arithmetic.numerics import UNDERFLOW, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, total
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -27,6 +27,9 @@ from safesift.problem.evaluation import Quadratic
 
 Array = NDArray[np.float64]
 
+# |computed s_i/W − exact| ≤ this·s_i/W: W is a pairwise sum, of which the first 128 terms lose
+# 19·EPS/2 at most and every doubling of their number one more; there are fewer than 2⁵³
+SHARE_ERROR = 40 * EPS
 # a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
 _LEAST_SHARE = 1e-300
 
@@ -96,7 +99,7 @@ class WeightedRows:
 
     @cached_property
     def shares(self) -> Array:
-        """s_i / W."""
+        """s_i / W, to SHARE_ERROR."""
         return self.weights / self.divisor
 
     @cached_property

@@ -53,7 +53,8 @@ class RunningQuadratic(Quadratic):
         Sums over the rows are off by the error of the design times the sum of their sizes, and
         adding them to what is there by EPS times the result; products may underflow.
         """
-        lost, norms = rows.gram_error, rows.row_norms
+        # of the sums, of weights times coefficients, and of these: 1/width, for example
+        lost, norms = rows.gram_error + 8 * EPS, rows.row_norms
         gram, column = rows.weighted_sums(terms.quadratic, terms.linear)
         Q, q, r = self.Q + gram, self.q + column, self.r + float(terms.constant.sum())
         Q_size, q_size = length_bound(Q.ravel()), length_bound(q)

@@ -149,7 +149,8 @@ def _ellipsoid(
         curved[penalised, penalised] += problem.strong_convexity + epsilon
         spread = np.sqrt(spread_sq + np.diag(curved))
         room = certificate.gap + 0.5 * epsilon * distance * distance
-        found = gap_ellipsoid(at.point[columns], room, curved, spread, gram.error)
+        error = problem.hessian_error(gram.error)
+        found = gap_ellipsoid(at.point[columns], room, curved, spread, error)
         if found is not None:
             return found
     return None

@@ -45,7 +45,7 @@ def zero_features(center: Center, energy: float) -> Mask:
     columns_sq = problem.loss.proved_smoothness * problem.risk.rows.columns_sq[:p]
     if problem.Q is not None:
         columns_sq += np.diag(problem.Q)[:p]
-    columns_sq *= 1.0 + problem.design.sum_error + 8 * EPS
+    columns_sq *= 1.0 + problem.hessian_error(problem.design.sum_error) + 8 * EPS
     slope = np.abs(problem.smooth_gradient(center.at)[:p])
     most = slope + np.sqrt(columns_sq * energy) * (1.0 + 8 * EPS)
     return most + center.gradient_error < threshold * (1.0 - 8 * EPS)

@@ -161,7 +161,7 @@ def _columns(center: Center) -> Mask:
 def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> float:
     """A θ with H ⪰ θI on the columns, from a Cholesky factor of H − θI; 0 where there is none.
 
-    H itself is known up to the rounding of the Gram matrix.
+    H itself is known to error·ccᵀ, whose norm is error·‖c‖² (`Problem.hessian_error`).
     """
     rows = np.flatnonzero(columns)
     if rows.size == 0:
@@ -173,7 +173,7 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
         spread_sq = spread_sq + np.diag(problem.Q)[rows]
     penalised = np.flatnonzero(rows < problem.design.n_features)
     H[penalised, penalised] += problem.strong_convexity
-    return proved_curvature_floor(H, gram.error * float(spread_sq.sum()))
+    return proved_curvature_floor(H, problem.hessian_error(gram.error) * float(spread_sq.sum()))
 
 
 def proved_curvature_floor(H: Array, error: float) -> float:
