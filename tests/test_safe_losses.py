@@ -7,7 +7,8 @@ import pytest
 
 import safesift as ss
 from safesift import losses
-from safesift.losses.omegas import CustomOmega
+from safesift.losses.numeric import numeric_version
+from safesift.losses.omegas import CustomOmega, Entropy
 from safesift.losses.safe import flat_interval
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
@@ -129,6 +130,56 @@ def test_arguments_of_from_function():
         losses.from_function(np.square, task="ranking")
     with pytest.raises(TypeError, match="from_function"):
         ss.make_safe(np.square, "l1", 0.5)
+
+
+def test_a_given_smoothness_is_one():
+    for wrong, error in (("1", TypeError), (0.0, ValueError), (math.inf, ValueError)):
+        with pytest.raises(error, match="smoothness must be"):
+            losses.from_function(np.square, task="regression", smoothness=wrong)
+    with pytest.raises(ValueError, match=r"smoothness=1\.9 is too small: .* at the rate 2"):
+        losses.from_function(np.square, task="regression", smoothness=1.9)
+    with pytest.raises(ValueError, match="jumps at z=0: leave smoothness out"):
+        losses.from_function(np.abs, np.sign, task="regression", smoothness=1e6)
+
+
+def test_what_is_proved_of_the_smoothness():
+    derivatives = {"derivative": lambda r: 2 * r, "task": "regression"}
+    measured = losses.from_function(np.square, **derivatives)
+    given = losses.from_function(np.square, **derivatives, smoothness=3.0)
+    assert (
+        measured.smoothness == pytest.approx(2.0, rel=1e-5)
+        and measured.proved_smoothness == math.inf
+    )
+    assert given.smoothness == pytest.approx(
+        2.0, rel=1e-5
+    ) and given.proved_smoothness == pytest.approx(3.0)
+    for loss, l1, quadratic in ((measured, math.inf, 4.0), (given, 3.0, 12 / 7)):
+        assert ss.make_safe(loss, "l1", 0.25).proved_smoothness == pytest.approx(l1)
+        convolved = ss.infimum_convolution(loss, "quadratic", 0.25)
+        assert convolved.proved_smoothness == pytest.approx(quadratic)
+        half = losses.Scaled(convolved, 0.5)
+        assert half.proved_smoothness == pytest.approx(0.5 * quadratic)
+    # what the library knows of its own losses is proved, a concave omega proves nothing
+    custom = ss.make_safe("huber", lambda u: np.abs(u) + u**2, 0.25)
+    assert custom.proved_smoothness == pytest.approx(losses.Huber().smoothness)
+    for omega in (Entropy(), CustomOmega(lambda u: np.abs(u) - 0.1 * np.minimum(u**2, 4.0))):
+        loss = numeric_version(losses.Squared() if omega.domain[0] < -1 else losses.Logistic())
+        loss = loss.convolved(omega, 0.5)
+        assert loss.proved_smoothness == math.inf > loss.smoothness
+
+
+def test_features_need_a_smoothness_that_is_proved():
+    """The same problem, certified either way: what is measured proves no feature to be zero."""
+    found = []
+    for smoothness in (None, 1.0):
+        loss = losses.from_function(
+            safe_losses.pseudo_huber, safe_losses.pseudo_huber_slope, task="regression",
+            smoothness=smoothness,
+        )  # fmt: skip
+        arguments = {"penalty": "l1", "alpha": 0.5, "fit_intercept": False}
+        found.append(ss.screen(X, Y, loss=ss.make_safe(loss, "l1", 0.1), **arguments))
+    assert found[0].certified and not found[0].zero_coef.any()
+    assert found[1].certified and found[1].zero_coef.any()
 
 
 def test_arguments_of_omega():

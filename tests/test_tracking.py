@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.preprocessing import scale
@@ -171,6 +175,83 @@ def test_copies_and_pickles_go_their_own_way(two_classes):
     np.testing.assert_array_equal(tracker.X_, X[:100])
     tracker.update(remove=0)
     assert_same(tracker, ss.SafeClassifier().fit(X[1:100], y[1:100]))
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    "copied", [copy.copy, copy.deepcopy, lambda tracker: pickle.loads(pickle.dumps(tracker))]
+)
+def test_a_copy_shares_no_slots(two_classes, copied, storage):
+    """The second edit writes to the slots that the first one set free."""
+    X, y = storage(two_classes[0]), two_classes[1]
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:100], y[:100])
+    before, after = copied(tracker), tracker
+    after.update(add=(X[100:140], y[100:140]), remove=np.arange(40))
+    after.update(add=(X[140:180], y[140:180]), remove=np.arange(40))
+    assert_tracks(before, X[:100], y[:100])
+    before.update(add=(X[180:260], y[180:260]))
+    before.update(add=(X[260:300], y[260:300]), remove=np.arange(20))
+    assert_tracks(after, X[80:180], y[80:180])
+    rows = np.r_[20:100, 180:300]
+    assert_tracks(before, X[rows], y[rows])
+
+
+def assert_tracks(tracker, X, y):
+    """These are the samples of a tracker, and its model is theirs."""
+    assert abs(tracker.X_ - X).max() == 0
+    np.testing.assert_array_equal(tracker.y_, y)
+    assert_same(tracker, type(tracker.estimator)(**tracker.estimator.get_params()).fit(X, y))
+
+
+def test_copying_costs_nothing_until_something_is_written(two_classes):
+    X, y = two_classes
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:100], y[:100])
+    slots = tracker._data.design.array
+    other = copy.copy(tracker).update(remove=0)
+    assert other._data.design.array is slots and tracker._data.design.array is slots
+    other.update(add=(X[100:110], y[100:110]))
+    own = other._data.design.array
+    assert own is not slots
+    # and from then on its slots are its own
+    assert other.update(add=(X[110:115], y[110:115]))._data.design.array is own
+
+
+def test_threads_take_turns(two_classes, monkeypatch):
+    """Without turns, updates that were read at the same time undo each other."""
+    X, y = two_classes
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:200], y[:200])
+    right, together = trackers.read_edit, threading.Barrier(4)
+
+    def slowly(*edit):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            together.wait(0.05)  # all that can be here at once, are
+        return right(*edit)
+
+    monkeypatch.setattr(trackers, "read_edit", slowly)
+
+    def add(start):
+        for first in range(start, start + 40, 10):
+            tracker.update(add=(X[first : first + 10], y[first : first + 10]))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(200, 360, 40)))
+    order = np.lexsort(tracker.X_.T)
+    np.testing.assert_array_equal(tracker.X_[order], X[:360][np.lexsort(X[:360].T)])
+    assert [record["n_added"] for record in tracker.history_] == [200] + [10] * 16
+    assert_same(tracker, ss.SafeClassifier(alpha=1e-2).fit(tracker.X_, tracker.y_))
+
+
+def test_a_tracker_that_threads_use_can_be_copied_and_cloned(two_classes):
+    X, y = two_classes
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:100], y[:100])
+    tracker.update(remove=0)
+    for other in (
+        copy.copy(tracker), copy.deepcopy(tracker), pickle.loads(pickle.dumps(tracker))
+    ):  # fmt: skip
+        assert other._turn is not tracker._turn
+        other.update(remove=0)
+        assert len(other.y_) == 98 and len(tracker.y_) == 99
+    assert not [name for name in vars(clone(tracker)) if name.endswith("_")]
 
 
 def test_every_update_makes_a_model_of_its_own(two_classes):

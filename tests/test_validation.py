@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -377,12 +379,35 @@ def test_alphas_of_every_kind(alpha):
 
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("penalty", sorted(penalties.PENALTIES))
-@pytest.mark.parametrize("alpha", [5e-324, 1e-200, 1e200, 1e308])
+@pytest.mark.parametrize("alpha", [1e-299, 1e-200, 1e200, 1e300])
 def test_alphas_of_every_size(alpha, penalty, intercept):
     for loss in ("squared_hinge", "hinge", "squared"):
         result = call(alpha=alpha, penalty=penalty, fit_intercept=intercept, loss=loss)
         assert not np.isnan(result.lower).any() and not np.isnan(result.upper).any()
         assert result.gap >= 0
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-310, 1e308])
+def test_alphas_that_cannot_be_computed_with(alpha):
+    """Where products with alpha are denormal, rounding has no bound relative to them."""
+    for penalty in ("l2", "l1", "elastic_net"):
+        with pytest.raises(ValueError, match=rf"alpha={re.escape(repr(alpha))}.* is beyond"):
+            call(alpha=alpha, penalty=penalty)
+    assert call(alpha=alpha, penalty="l2_ball").gap >= 0  # a constraint has no alpha
+    nearly = penalties.ElasticNet(1.0 - 1e-15)
+    with pytest.raises(ValueError, match=r"alpha=1e-290 \(1e-305 for the squared norm\) is"):
+        call(alpha=1e-290, penalty=nearly)
+
+
+@pytest.mark.parametrize("weights", [[1e300, 1e-10], [1.0, 5e-324], [1e10, 1e-291]])
+def test_weights_next_to_nothing_are_refused(weights):
+    """Their share of all weights would be denormal, or 0, and they would be taken for removed."""
+    sample_weight = np.ones(20)
+    sample_weight[:2] = weights
+    with pytest.raises(ValueError, match=r"sample_weight is .* for row 1, .* set it to 0"):
+        call(sample_weight=sample_weight)
+    sample_weight[1] = 0.0
+    assert call(sample_weight=sample_weight).gap >= 0
 
 
 def test_names_and_objects_are_the_same(expected):

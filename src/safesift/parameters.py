@@ -37,6 +37,16 @@ def require_finite(name: str, value: ArrayLike) -> None:
         raise ValueError(f"{name} must be finite, got {_worst(numbers)!r}.")
 
 
+def own(values: ArrayLike) -> Array:
+    """Numbers that nobody can change any more: a copy, unless they are such already."""
+    array = np.asarray(values, dtype=np.float64)
+    base = array if array.base is None else array.base
+    if array.flags.writeable or getattr(getattr(base, "flags", None), "writeable", True):
+        array = array.copy()
+        array.flags.writeable = False
+    return array
+
+
 def check_positive(name: str, value: Any) -> float:
     """A positive finite number."""
     try:

@@ -15,7 +15,7 @@ from scipy import sparse
 from safesift import losses, penalties
 from safesift.design import as_design
 from safesift.losses import LOSSES
-from safesift.problem.evaluation import Quadratic
+from safesift.problem.evaluation import Folded
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
 from tests.laws.definitions import PENALTY_DEFINITIONS, penalty_definition, written
@@ -62,7 +62,7 @@ def _with_optimum(rng, problem, X, point, pred) -> Planted:
         gradient = np.append(gradient, slopes.sum())
     # the constant keeps the loss and the folded part together at 0 or more, as after folding
     constant = max(0.0, float(gradient @ point))
-    folded = Quadratic(q=-gradient, r=constant)
+    folded = Folded(q=-gradient, r=constant)
     # the pull of an added penalty may round
     exact = problem.loss.quadratic_rays and type(problem.penalty) not in PENALTY_DEFINITIONS
     return Planted(replace(problem, folded=folded), point, pred, 0.0 if exact else 1e-7)

@@ -363,6 +363,6 @@ def test_strongly_convex_omega_makes_smooth(mu, t, other):
     """The paper's lemma, with the constant: f* + μΩ σ-strongly convex makes f_μ 1/σ-smooth."""
     for base in (losses.Hinge(), losses.EpsilonInsensitive(0.1), losses.AbsoluteMargin()):
         loss = numeric_version(base).convolved(Quadratic(), mu)
-        assert loss.smoothness <= 1 / mu
+        assert loss.smoothness <= (1 + 1e-14) / mu
         slopes = loss.slope([t, other], target(base))
         assert abs(slopes[1] - slopes[0]) <= abs(t - other) / mu * (1 + 1e-9) + 1e-12

@@ -35,6 +35,12 @@ def test_rounding_errors_of_the_sums_are_bounded(setting):
     laws.law_sums_are_known(*setting)
 
 
+@examples(0.3)
+@given(setting=problems_drawn, storage=st.sampled_from(STORAGES))
+def test_copies_go_their_own_way(setting, storage):
+    laws.law_copies_go_their_own_way(*setting, storage)
+
+
 class Tracked(RuleBasedStateMachine):
     """Edits of all kinds, in any order."""
 
@@ -151,6 +157,16 @@ def test_mistakes_in_updates(monkeypatch, mistake):
     assert not fails(after_edits, 10)
     mistake(monkeypatch)
     assert fails(after_edits, 60)
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_copies_that_write_to_the_same_slots(monkeypatch, storage):
+    def family(seed, loss, intercept):
+        laws.law_copies_go_their_own_way(seed, loss, intercept, storage)
+
+    assert not fails(family, 6)
+    monkeypatch.setattr(Data, "_own", lambda self: self)
+    assert fails(family, 40)
 
 
 def free_intercept(monkeypatch):

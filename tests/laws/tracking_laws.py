@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
@@ -237,6 +239,30 @@ class Edits:
 
     def check(self) -> None:
         law_model_is_optimal(self.tracker, self.X, self.y, self.weights)
+
+    def copied(self, how) -> Edits:
+        """The same with a copy of the tracker, to be edited in another way."""
+        other = copy.copy(self)
+        other.tracker, other.rng = how(self.tracker), copy.deepcopy(self.rng)
+        other.rng.random()
+        return other
+
+
+# ways to get a second tracker with the same samples
+COPIES = (copy.copy, copy.deepcopy, lambda tracker: pickle.loads(pickle.dumps(tracker)))
+
+
+def law_copies_go_their_own_way(seed: int, loss: str, intercept: bool, storage: str) -> None:
+    """Of a tracker and its copies any is edited at any time, and none notices the others."""
+    family = [Edits(seed, loss, intercept, storage)]
+    rng = np.random.default_rng(seed)
+    for _ in range(6):
+        chosen = family[rng.integers(len(family))]
+        if len(family) < 4 and rng.random() < 0.5:
+            family.append(chosen.copied(COPIES[rng.integers(len(COPIES))]))
+        chosen.edit(*rng.integers(0, 5, 3))
+        for edits in family:
+            edits.check()
 
 
 def law_after_edits(seed: int, loss: str, intercept: bool, storage: str) -> None:

@@ -40,6 +40,29 @@ def length_bound(u: Array) -> float:
     return math.sqrt(u @ u) * (1.0 + (len(u) + 4) * EPS) + ROOT_UNDERFLOW
 
 
+def half_square_over(length: float, divisor: float) -> float:
+    """½·length²/divisor, and not less, for a length and a divisor of 0 or more.
+
+    length² underflows from 1e-162 on, whatever the divisor makes of it: the quotient comes first.
+    Where that is denormal the length is at most 4, so that its rounding costs twice the smallest
+    number, and the last product costs half of it.
+    """
+    if length == 0:
+        return 0.0
+    if divisor == 0:
+        return math.inf
+    return 0.5 * length * (length / divisor) * (1.0 + 4 * EPS) + 4 * UNDERFLOW
+
+
+def root_over(value: float, divisor: float) -> float:
+    """√(value/divisor), and not less, for numbers of 0 or more: also where value/divisor is 0."""
+    if value == 0:
+        return 0.0
+    if divisor == 0:
+        return math.inf
+    return math.sqrt(value / divisor + UNDERFLOW) * (1.0 + 4 * EPS)
+
+
 def total(shares: Array, values: Array) -> float:
     """Σ shares_i·values_i by pairwise summation: its error grows with log n, not with n.
 

@@ -78,6 +78,13 @@ class Design(ABC):
     def sum_error(self) -> float:
         """Of sums over the samples."""
 
+    def fingerprint(self) -> bytes:
+        """Tells these rows from others, in about the time of a product.
+
+        Empty for a kind of matrix that cannot tell: it is taken to be as it was.
+        """
+        return b""
+
     def size(self, point: Array) -> float:
         """The norm of a point, or more, to which the rounding of its predictions is relative."""
         return norm(point)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.design.base import Array
 from safesift.design.rows import RowDesign
 
@@ -59,6 +60,9 @@ class DenseDesign(RowDesign):
 
     def gathered(self, rows: NDArray) -> Array:
         return _rows(self.array, rows).astype(np.float64, copy=False)
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.intercept, self.array)
 
     def _as_held(self) -> DenseDesign:
         return replace(self, held=True)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
-from safesift.arithmetic.numerics import EPS, row_blocks, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, row_blocks, total
 from safesift.design.base import Design
 from safesift.design.kernels import Kernel
 
@@ -266,6 +266,9 @@ class KernelDesign(Design):
         """Upper bounds on √K_ii, the ones included."""
         return np.sqrt(self.gram.roots**2 + float(self.intercept)) * (1.0 + 4 * EPS)
 
+    def fingerprint(self) -> bytes:
+        return self.gram.kernel.fingerprint()
+
     def remember(self, element: Element) -> None:
         """Values that are known need not be computed again, of multiples neither."""
         self._known.insert(0, element)
@@ -305,7 +308,9 @@ class KernelDesign(Design):
         element = self.element(beta)
         value = math.fsum(element.beta * element.values)
         error = (self.dot_error + 4 * EPS) * element.work * self.gram.size(beta)
-        return max(value, 0.0), error
+        # products of numbers from 1e-162 on underflow, n of them for each value
+        lost = 4 * self.n_samples * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
+        return max(value, 0.0), error + lost
 
     def matvec(self, point: Array) -> Array:
         if point.ndim > 1:

@@ -10,10 +10,10 @@ import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from sklearn import config_context
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.extmath import row_norms
 
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS
 from safesift.parameters import check_positive
 
@@ -70,10 +71,16 @@ class Kernel(ABC):
     diagonal : array of shape (n_samples,)
     entry_error : float
         |computed K_ij − exact| ≤ entry_error·√(K_ii·K_jj).
+    shift : float or None
+        What was added to the diagonal of what the user gave, for a matrix that is proved to be
+        positive semidefinite. None where that is taken on the user's word.
     """
 
     if TYPE_CHECKING:
         # fields of some kernels, computed by others
+
+        @property
+        def shift(self) -> float | None: ...
 
         @property
         def n_samples(self) -> int: ...
@@ -87,6 +94,10 @@ class Kernel(ABC):
     @abstractmethod
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         """K[rows, columns] in float64."""
+
+    @abstractmethod
+    def fingerprint(self) -> bytes:
+        """Tells what the entries are computed from, or are, from anything else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +122,11 @@ class PairwiseKernel(Kernel):
     def n_samples(self) -> int:
         return self.X.shape[0]
 
+    @property
+    def shift(self) -> float | None:
+        """Those of `KERNELS` are Mercer kernels; a function may be one."""
+        return None if callable(self.metric) else 0.0
+
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
         left, right = self.X[rows], self.X[columns]
         if right.dtype == np.float64 and self.origin is None:
@@ -118,6 +134,9 @@ class PairwiseKernel(Kernel):
         # what has to be converted, or moved, is not copied whole
         parts = (right[i : i + _CONVERTED] for i in range(0, right.shape[0], _CONVERTED))
         return np.hstack([self.between(left, part) for part in parts])
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.X)
 
     def between(self, X: Any, Y: Any) -> Array:
         """One entry for each pair of rows of two matrices."""
@@ -194,10 +213,27 @@ class PairwiseKernel(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedKernel(Kernel):
-    """A Gram matrix that is given: its entries are the problem, so they have no error."""
+    """A Gram matrix that is given, and a multiple of the identity.
+
+    Its entries, as they are computed here, are the problem: they have no error.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+    shift : float or None
+        See `Kernel`.
+    symmetric : bool
+        Whether it is, to the last bit; if not, it is the mean of the matrix and its transpose.
+    indefinite : bool
+        Whether the matrix has negative eigenvalues that rounding in double precision does not
+        explain.
+    """
 
     matrix: NDArray
-    entry_error: float = 0.0
+    shift: float | None = None
+    symmetric: bool = True
+    indefinite: bool = False
+    entry_error: ClassVar[float] = 0.0
 
     @property
     def n_samples(self) -> int:
@@ -205,11 +241,19 @@ class PrecomputedKernel(Kernel):
 
     @cached_property
     def diagonal(self) -> Array:
-        return np.diag(self.matrix).astype(np.float64)
+        return np.diag(self.matrix).astype(np.float64) + (self.shift or 0.0)
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.matrix)
 
     def block(self, rows: NDArray, columns: NDArray | slice) -> Array:
-        part = self.matrix[rows]
-        return np.asarray(part[:, columns], dtype=np.float64)
+        part = np.asarray(self.matrix[rows][:, columns], dtype=np.float64)
+        if not self.symmetric:
+            across = np.asarray(self.matrix[columns][:, rows], dtype=np.float64)
+            part = 0.5 * (part + across.T)
+        if self.shift:
+            part[np.equal.outer(rows, np.arange(self.n_samples)[columns])] += self.shift
+        return part
 
 
 def _middle(X: Any) -> Array:
@@ -271,6 +315,10 @@ _ASYMMETRY = 100.0
 
 
 _SINGLE = float(np.finfo(np.float32).eps)
+
+
+# by how much more is added to the diagonal where less was not enough
+_FARTHER = 8.0
 
 
 @dataclass(frozen=True)
@@ -354,6 +402,7 @@ def _variance(X: Any, weights: Array) -> float:
 
 
 def _precomputed(K: Any) -> PrecomputedKernel:
+    """The kernel of a matrix: what it has to be for every proof in its space, or an error."""
     if sparse.issparse(K):
         raise ValueError("X is sparse, but kernel='precomputed' takes a dense matrix: X.toarray().")
     n, m = K.shape
@@ -372,14 +421,51 @@ def _precomputed(K: Any) -> PrecomputedKernel:
             f"X is not symmetric (entries differ by {off:.2g} from those across the diagonal): "
             "kernel='precomputed' takes a kernel matrix; pass (X + X.T) / 2 if it should be one."
         )
-    rows = np.arange(n)
-    if n > _CHECKED:
-        rows = np.sort(np.random.default_rng(0).permutation(n)[:_CHECKED])
+    kernel = replace(kernel, symmetric=off == 0)
     # rounding every entry moves eigenvalues by about the root of n times its size; a matrix in
     # double precision often comes from single precision
     allowed = 8.0 * math.sqrt(n) * _SINGLE * largest
+    if n <= _CHECKED:
+        whole = kernel.block(np.arange(n), slice(None))
+        shift = _proved_shift(whole, allowed)
+        return replace(kernel, shift=shift, indefinite=shift > 4.0 * _lost_by_factors(whole))
+    rows = np.sort(np.random.default_rng(0).permutation(n)[:_CHECKED])
     _check_eigenvalues(kernel.block(rows, rows), allowed)
     return kernel
+
+
+def _proved_shift(K: Array, allowed: float) -> float:
+    """The least δ tried for which K + δI is proved to be positive semidefinite.
+
+    Where a Cholesky factorisation of A ends, the computed factor is the exact one of a matrix that
+    is within (n + 2)·EPS·trace of A, and so A + (n + 2)·EPS·trace·I is positive semidefinite
+    (Rump, "Verification of positive definiteness", 2006). Adding to the diagonal is rounded, too,
+    by less than EPS·trace. So δ = 0 where K − lost·I has a factor, and otherwise s + lost for an s
+    for which K + sI has one. A kernel matrix is singular to rounding as often as not: then it is
+    the s of its own rounding.
+    """
+    lost = _lost_by_factors(K)
+    added, most = -lost, max(allowed, 2.0 * lost)
+    while not _has_factor(K, added):
+        if added == most:
+            raise NotPositiveError(f"least eigenvalue {np.linalg.eigvalsh(K)[0]:.2g}")
+        added = min(max(_FARTHER * added, 2.0 * lost), most)
+    return max(added + lost, 0.0)
+
+
+def _lost_by_factors(K: Array) -> float:
+    """How far from a matrix of that trace the one is that a computed factor belongs to."""
+    return (len(K) + 16) * EPS * float(np.trace(K)) * (1.0 + 1e-6) + 1e-300
+
+
+def _has_factor(K: Array, added: float) -> bool:
+    shifted = K.copy()
+    shifted[np.diag_indices_from(shifted)] += added
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _asymmetry(K: NDArray) -> float:
@@ -410,10 +496,5 @@ def _check_function(kernel: PairwiseKernel) -> None:
 
 def _check_eigenvalues(K: Array, allowed: float) -> None:
     """Refuse eigenvalues below −allowed, by a Cholesky factor."""
-    shifted = K.copy()
-    shifted[np.diag_indices_from(shifted)] += allowed + 1e-300
-    try:
-        np.linalg.cholesky(shifted)
-    except np.linalg.LinAlgError:
-        least = float(np.linalg.eigvalsh(K)[0])
-        raise NotPositiveError(f"least eigenvalue {least:.2g}") from None
+    if not _has_factor(K, allowed + 1e-300):
+        raise NotPositiveError(f"least eigenvalue {np.linalg.eigvalsh(K)[0]:.2g}")

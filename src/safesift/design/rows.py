@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS, UNDERFLOW
 from safesift.design import block_algebra as algebra
 from safesift.design.base import Array, Design
@@ -109,6 +110,10 @@ class RowDesign(Design):
     def n_entries(self) -> int:
         """About how many numbers a pass visits: by this the cost of a pass is estimated."""
         return self.n_samples * self.row_length
+
+    def fingerprint(self) -> bytes:
+        blocks = self.blocks(self.block_rows)
+        return fingerprint(self.intercept, *(fingerprint(block) for _, block in blocks))
 
     # --- rounding ---------------------------------------------------------------------------
 

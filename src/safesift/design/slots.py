@@ -1,14 +1,15 @@
 """Rows that come and go: they lie in slots, which are written to and read from one by one.
 
 Writing touches only the slots that are written to, or makes a new matrix. So whoever holds other
-slots never notices, and a matrix from before a write that was given up is as good as ever.
+slots never notices, and a matrix from before a write that was given up is as good as ever. Two that
+write to the same slots would: of several owners each takes a copy first (`SlotDesign.copied`).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -56,6 +57,13 @@ class SlotDesign(RowDesign):
     def at(self, slots: Slots) -> SlotRows:
         """The rows in some slots, in any order."""
         return SlotRows(self, slots)
+
+    def copied(self) -> Self:
+        """The same rows in slots of their own."""
+        design: Any = self  # a dataclass, as all of them are
+        values = {one.name: getattr(self, one.name) for one in fields(design)}
+        arrays = {name: array for name, array in values.items() if isinstance(array, np.ndarray)}
+        return replace(design, **{name: array.copy() for name, array in arrays.items()})
 
     def _with_norms(self, slots: Slots, X: RowDesign) -> Array:
         """The norms of all slots, once X is written."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.arithmetic import tally
+from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.threads import each, run
 from safesift.design.base import Array
 from safesift.design.rows import GramPart, RowDesign, RowSubset
@@ -266,6 +267,9 @@ class SparseDesign(CsrProducts):
 
     def gathered(self, rows: NDArray) -> Any:
         return self.matrix[rows].astype(np.float64, copy=False)
+
+    def fingerprint(self) -> bytes:
+        return fingerprint(self.intercept, self.matrix)
 
     def _as_held(self) -> SparseDesign:
         return replace(self, held=True)

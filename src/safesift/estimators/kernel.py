@@ -18,6 +18,7 @@ from safesift.parameters import check_memory
 from safesift.penalties import L2, Penalty
 from safesift.problem.inputs import on_kernel
 from safesift.problem.problem import Problem
+from safesift.regions.kernel_curvature import kernel_of
 from safesift.solvers import Fit, Screening, Settings, solve_path
 from safesift.solvers.kernel_working_sets import KERNEL_REGIONS
 
@@ -46,6 +47,7 @@ class KernelMachine(LinearModel):
         support_: NDArray[np.intp]
         support_vectors_: Any
         gamma_: float | None
+        kernel_shift_: float | None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,6 +117,7 @@ class KernelMachine(LinearModel):
             "support_": support,
             "support_vectors_": np.empty((0, 0)) if given else samples.X[support],
             "gamma_": self._choice().gamma_of(samples.X, samples.sample_weight),
+            "kernel_shift_": kernel_of(fits[0].problem.design).gram.kernel.shift,
         }
 
     # --- using ------------------------------------------------------------------------------
@@ -210,6 +213,11 @@ class SafeKernelClassifier(KernelMachine, Classification):
     intercept_ : array of shape (1,) or (n_classes,)
     gamma_ : float or None
         What gamma stands for.
+    kernel_shift_ : float or None
+        δ: all that is certified holds for the kernel matrix plus δ times the identity, which is
+        proved to be positive semidefinite. 0 for named kernels; for a precomputed one as little as
+        its rounding takes. None where that is taken on your word: for a function, and for a
+        precomputed matrix of more than 3 000 samples.
     dual_gap_ : float, or array of shape (n_classes,)
         Certified: the objective is at most that far above its minimum, measured on all samples.
     n_iter_ : int
@@ -345,6 +353,11 @@ class SafeKernelRegressor(KernelMachine, Regression):
     intercept_ : float
     gamma_ : float or None
         What gamma stands for.
+    kernel_shift_ : float or None
+        δ: all that is certified holds for the kernel matrix plus δ times the identity, which is
+        proved to be positive semidefinite. 0 for named kernels; for a precomputed one as little as
+        its rounding takes. None where that is taken on your word: for a function, and for a
+        precomputed matrix of more than 3 000 samples.
     dual_gap_ : float
         Certified: the objective is at most that far above its minimum, measured on all samples.
     n_iter_ : int

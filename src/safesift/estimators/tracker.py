@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,6 +23,7 @@ from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
+from safesift.problem.risk import check_shares
 from safesift.solvers.records import Missed, Settings, missed
 from safesift.workflows.tracking import Change, Classes, Data, Tracked, Tracking, made_of_pieces
 
@@ -82,6 +85,17 @@ def _of_the_model(name: str) -> property:
     return property(lambda tracker: tracker._fitted(name))
 
 
+def _in_turn(method: Callable) -> Any:
+    """One thread at a time: an update is made of the samples that the one before it has left."""
+
+    @functools.wraps(method)
+    def alone(self: SafeTracker, *args: Any, **kwargs: Any) -> Any:
+        with self._turn:
+            return method(self, *args, **kwargs)
+
+    return alone
+
+
 class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
@@ -91,6 +105,8 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     of the loss since they were last read; all others are proved to be where they were. With
     anything else, or where the classes change, the model is fitted again from where it was, and
     `history_` says so.
+
+    Several threads may use one tracker: they take turns. A copy, shallow or deep, goes its own way.
 
     Parameters
     ----------
@@ -155,8 +171,23 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         tags.target_tags, tags.input_tags = inner.target_tags, inner.input_tags
         return tags
 
+    # --- owners -----------------------------------------------------------------------------
+
+    @property
+    def _turn(self) -> Any:
+        # made when it is needed: scikit-learn wants nothing but parameters before; atomic
+        return self.__dict__.setdefault("_lock", threading.RLock())
+
+    @_in_turn
+    def __getstate__(self) -> dict[str, Any]:
+        """What copies and pickles are made of: a state to whose slots nobody writes any more."""
+        if "_tracking" in vars(self):
+            self.__dict__.update(_tracking=self._tracking.shared)
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
     # --- fitting ----------------------------------------------------------------------------
 
+    @_in_turn
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on data to start with, of which a copy is kept.
 
@@ -180,6 +211,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         edit = {"n_added": len(samples.y), "n_removed": 0, "n_relabelled": 0, "why": "fit"}
         return self._take(version, parameters, [], edit, began)
 
+    @_in_turn
     def update(self, *, add: Any = None, remove: Any = None, relabel: Any = None) -> Self:
         """Change the data, and the model with them.
 
@@ -222,6 +254,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         edited = tracking.data.edited(change)
         if not edited.data.total > 0:
             raise ValueError("no sample with a positive weight would be left: keep or add one.")
+        check_shares(edited.data.weights[edited.data.order], edited.data.total)
         if tracking.classes is not None and classes is None:
             samples = _samples(model, edited.data)
             _check_classes(samples)
@@ -249,7 +282,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         record["seconds"] = time.perf_counter() - began
         if model.verbose:
             print(", ".join(f"{name} {value}" for name, value in record.items()))
-        model._warn(parameters.settings, version.missed, len(version.missed), stacklevel=4)
+        model._warn(parameters.settings, version.missed, len(version.missed), stacklevel=5)
         self.__dict__.update(
             estimator_=model,
             history_=[*history, record],
@@ -273,11 +306,13 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     # --- the samples, and what is proved of them ----------------------------------------------
 
     @property
+    @_in_turn
     def kept_(self) -> NDArray[np.bool_]:
         known = self._fitted("kept_", None)
         return self._tracking.kept if known is None else known
 
     @property
+    @_in_turn
     def undecided_(self) -> NDArray[np.bool_]:
         known = self._fitted("undecided_", None)
         return self._tracking.undecided if known is None else known
@@ -289,14 +324,17 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         return self._tracking.data
 
     @property
+    @_in_turn
     def X_(self) -> Any:
         return self._data.design.take(self._data.order).data
 
     @property
+    @_in_turn
     def y_(self) -> NDArray:
         return self._data.y[self._data.order]
 
     @property
+    @_in_turn
     def sample_weight_(self) -> Array:
         return self._data.sample_weight[self._data.order]
 

@@ -59,6 +59,9 @@ class Loss(ABC):
         What `y` holds: labels -1 and 1, real targets, or two columns of lower and upper ends.
     smoothness : float
         Lipschitz constant of the slope, infinite where the loss has kinks.
+    proved_smoothness : float
+        The same as far as it is proved, infinite where it was only measured: solvers go by the one,
+        whatever is certified rests on the other.
     lipschitz : float
         Lipschitz constant of the loss itself, infinite for quadratic growth.
     quadratic_rays : bool
@@ -68,6 +71,9 @@ class Loss(ABC):
     unimodal_curvature : bool
         Whether f'' first rises and then falls, so that a secant of the slope is least at an end
         of any interval.
+    curvature_error : float
+        By how much, relatively, rounding makes curvature floors larger than they are: 1/width, or
+        an exponential of a rounded number.
     precision : float
         Relative error of values, slopes and conjugates, and of the prediction they belong to,
         beyond that of floating-point arithmetic: 0 for closed forms.
@@ -88,16 +94,25 @@ class Loss(ABC):
         @property
         def precision(self) -> float: ...
 
+        @property
+        def curvature_error(self) -> float: ...
+
     else:
         task: ClassVar[Literal["classification", "regression", "interval"]]
         quadratic_rays: ClassVar[bool] = True
         unimodal_curvature: ClassVar[bool] = False
         precision: float = 0.0
+        curvature_error: float = 8 * EPS
 
     @property
     @abstractmethod
     def smoothness(self) -> float:
         """Lipschitz constant of the slope."""
+
+    @property
+    def proved_smoothness(self) -> float:
+        """Lipschitz constant of the slope, infinite where none is proved."""
+        return self.smoothness
 
     @property
     @abstractmethod
@@ -115,6 +130,18 @@ class Loss(ABC):
     @abstractmethod
     def slope(self, pred: ArrayLike, y: ArrayLike) -> Array:
         """A subgradient of f(·; y) at `pred`: the derivative wherever there is one."""
+
+    def slope_error(self, pred: Array, error: Array, y: Array) -> Array:
+        """How far `slope(pred, y)` may be from the slopes within `error` of `pred`.
+
+        The Lipschitz constant of the slope times the error. Where none is proved slopes still never
+        fall: they lie between those at the two ends.
+        """
+        if math.isfinite(self.proved_smoothness):
+            return self.proved_smoothness * error
+        low, here, high = (self.slope(t, y) for t in (pred - error, pred, pred + error))
+        size = np.abs(low) + np.abs(here) + np.abs(high)
+        return np.maximum(high - here, here - low) + (8 * EPS + self.precision) * size
 
     @abstractmethod
     def curvature(self, pred: ArrayLike, y: ArrayLike) -> Array:
@@ -139,7 +166,7 @@ class Loss(ABC):
         """
         from_, to = np.minimum(lower, pred - error), np.maximum(upper, pred + error)
         floor = self.curvature_floor(from_, to, y)
-        ceiling = np.full_like(floor, self.smoothness)
+        ceiling = np.full_like(floor, self.proved_smoothness)
         if math.isinf(self.smoothness) or not (self.quadratic_rays or self.unimodal_curvature):
             return floor, ceiling
         least, greatest = np.full_like(floor, INF), np.zeros_like(floor)
@@ -168,7 +195,7 @@ class Loss(ABC):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             rise, run = np.abs(there - here), np.abs(t - pred)
             error = error + 4 * EPS * (np.abs(t) + np.abs(pred))
-            noise = self.smoothness * error + 8 * EPS * (np.abs(there) + np.abs(here))
+            noise = self.proved_smoothness * error + 8 * EPS * (np.abs(there) + np.abs(here))
             low = np.maximum(rise - noise, 0.0) / (run + error) * (1.0 - 8 * EPS)
             high = (rise + noise) / np.maximum(run - error, 0.0) * (1.0 + 8 * EPS)
         return np.where(np.isnan(low), 0.0, low), np.where(np.isnan(high), INF, high)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
+from safesift.arithmetic.numerics import EPS
 from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
 from safesift.losses.numeric import numeric_version
 from safesift.losses.omegas import Quadratic
@@ -309,6 +310,11 @@ class SafeLogistic(MarginLoss):
     @property
     def _edge_size(self) -> float:
         return 2.0 + self.mu
+
+    @property
+    def curvature_error(self) -> float:
+        # e^z for a z ≥ −745 that is rounded, and μ − 1 with it
+        return (400.0 + self.mu) * EPS
 
     def _depth(self, margin: Array) -> Array:
         """z = min(m + μ − 1, 0): how far the margin is below the flat region."""

@@ -41,7 +41,15 @@ _NEAR, _FAR = 1e-20, 1e-60
 
 @dataclass(frozen=True, eq=False)
 class Convolved:
-    """The infimum convolution of a traced function with a dual term.
+    """The infimum convolution of a traced function f with a dual term.
+
+    Parameters
+    ----------
+    graph : Graph
+        Of f.
+    term : DualTerm
+    given : float
+        A Lipschitz constant of f', infinite where none is known for certain.
 
     Attributes
     ----------
@@ -53,6 +61,7 @@ class Convolved:
 
     graph: Graph
     term: DualTerm
+    given: float = math.inf
 
     @cached_property
     def _branches(self) -> tuple[Branch, Branch]:
@@ -182,14 +191,25 @@ class Convolved:
     def smoothness(self) -> float:
         """The largest curvature found: on the table, towards minimum and kinks, and between nodes.
 
-        At most 1/μ with a quadratic Ω, whatever f: f* + μΩ is then strongly convex.
+        Functions can bend more where nobody looked. At most what is proved.
         """
-        steepness, added = self.graph.steepness, self.term.strong_convexity
-        between = steepness / (1.0 + steepness * added) * (1.0 + 1e-6)
+        between = self._convolved_with(self.graph.steepness) * (1.0 + 1e-6)
         measured = max(between, *(branch.largest_curvature() for branch in self._branches))
-        if measured > _UNBOUNDED:
-            measured = math.inf
-        return min(measured, 1.0 / added if added > 0 else math.inf)
+        return min(measured if measured <= _UNBOUNDED else math.inf, self.proved_smoothness)
+
+    @property
+    def proved_smoothness(self) -> float:
+        """A Lipschitz constant of the slope, infinite where none is known for certain.
+
+        f is L-smooth just where f* is 1/L-strongly convex, and a convex term with modulus m adds to
+        that: 1/(1/L + m). So it is at most 1/μ with a quadratic Ω, whatever f.
+        """
+        return self._convolved_with(self.given) if self.term.omega.is_convex else math.inf
+
+    def _convolved_with(self, smoothness: float) -> float:
+        """What the term makes of the smoothness of f, rounded up."""
+        modulus = (1.0 / smoothness if smoothness > 0 else math.inf) + self.term.strong_convexity
+        return 1.0 / modulus * (1.0 + 8 * EPS) if modulus > 0 else math.inf
 
 
 def _by_block(t: Array, function: Callable[[Array], Array]) -> Array:

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.losses.base import Array, Loss, Piece
 from safesift.parameters import require_positive
 
@@ -46,8 +47,16 @@ class Scaled(Loss):
         return self.loss.precision
 
     @property
+    def curvature_error(self) -> float:
+        return self.loss.curvature_error + EPS
+
+    @property
     def smoothness(self) -> float:
         return self.factor * self.loss.smoothness
+
+    @property
+    def proved_smoothness(self) -> float:
+        return self.factor * self.loss.proved_smoothness
 
     @property
     def lipschitz(self) -> float:

@@ -15,8 +15,11 @@ from safesift.losses.convolved import Convolved
 from safesift.losses.graph import Graph, trace
 from safesift.losses.omegas import L1, DualTerm, Omega
 from safesift.losses.scalar import Function, ScalarFunction, require_callable
+from safesift.parameters import check_positive
 
 Floor = Callable[[Array, Array], Array]
+# what interpolated slopes, and differences of slopes, may add to the rate at which slopes grow
+_NOISE = 1e-3
 # the term of a loss that is not convolved with anything
 _NOTHING = DualTerm(L1(), 0.0)
 
@@ -40,6 +43,10 @@ class _Numeric(Loss):
     @property
     def smoothness(self) -> float:
         return self.phi.smoothness
+
+    @property
+    def proved_smoothness(self) -> float:
+        return self.phi.proved_smoothness
 
     @property
     def lipschitz(self) -> float:
@@ -142,13 +149,13 @@ def from_function(
     second_derivative: Function | None = None,
     *,
     task: Literal["classification", "regression"],
+    smoothness: float | None = None,
     curvature_floor: Floor | None = None,
 ) -> Loss:
     """A loss from a convex Python function of the margin or of the residual.
 
-    That the function is convex is checked on a table of 6 000 points; between them, and for the
-    smoothness constant measured there, the function is trusted. Its infimum is subtracted, since
-    losses have infimum 0.
+    That the function is convex is checked on a table of 6 000 points; between them the function is
+    trusted. Its infimum is subtracted, since losses have infimum 0.
 
     Parameters
     ----------
@@ -161,6 +168,10 @@ def from_function(
         φ'', for Newton solvers; from an interpolant where it is not given.
     task : {"classification", "regression"}
         φ(y·prediction) with y = ±1, or φ(prediction − y).
+    smoothness : float, optional
+        A Lipschitz constant of φ', for which you answer: a value that the table contradicts is
+        refused. Without it one is measured, and solvers go by that, but nothing is certified by
+        it: features are not proved to be zero, and regions are not sharpened from both sides.
     curvature_floor : callable, optional
         A w ≥ 0 with φ − ½w·z² convex around [lower, upper], for arrays of ends. Regions that use
         curvature need it.
@@ -176,7 +187,7 @@ def from_function(
     >>> import safesift as ss
     >>> pseudo_huber = ss.losses.from_function(
     ...     lambda r: r**2 / (1 + np.sqrt(1 + r**2)), lambda r: r / np.sqrt(1 + r**2),
-    ...     task="regression")
+    ...     task="regression", smoothness=1.0)
     >>> safe = ss.make_safe(pseudo_huber, omega="l1", mu=0.5)
     >>> print(safe.value([0.3, 3.5], 0.0).round(6))
     [0.       2.162278]
@@ -191,9 +202,11 @@ def from_function(
             require_callable(name, given)
     if task not in ("classification", "regression"):
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}.")
+    known = math.inf if smoothness is None else check_positive("smoothness", smoothness)
     _require_vectorised(function)
     graph = trace(ScalarFunction(function, derivative, second_derivative), "function")
-    return _numeric(graph, task, curvature_floor)
+    _require_possible(known, graph)
+    return _numeric(graph, task, curvature_floor, known)
 
 
 def numeric_version(loss: Loss) -> _Numeric:
@@ -214,12 +227,29 @@ def numeric_version(loss: Loss) -> _Numeric:
     def floor(lower: Array, upper: Array) -> Array:
         return loss.curvature_floor(lower, upper, y)
 
-    return _numeric(trace(function, "loss"), loss.task, floor)
+    return _numeric(trace(function, "loss"), loss.task, floor, loss.proved_smoothness)
 
 
-def _numeric(graph: Graph, task: str, floor: Floor | None) -> _Numeric:
+def _numeric(graph: Graph, task: str, floor: Floor | None, smoothness: float) -> _Numeric:
     cls = NumericMargin if task == "classification" else NumericResidual
-    return cls(Convolved(graph, _NOTHING), floor)
+    return cls(Convolved(graph, _NOTHING, smoothness), floor)
+
+
+def _require_possible(smoothness: float, graph: Graph) -> None:
+    """Refuse a smoothness that the table contradicts."""
+    if math.isinf(smoothness):
+        return
+    kinks = graph.function.kinks
+    if len(kinks):
+        raise ValueError(
+            f"smoothness={smoothness!r}, but the derivative of function jumps at z={kinks[0]:g}: "
+            "leave smoothness out."
+        )
+    if graph.steepness > smoothness * (1.0 + _NOISE):
+        raise ValueError(
+            f"smoothness={smoothness!r} is too small: the derivative of function grows at the rate "
+            f"{graph.steepness:g} somewhere; give a Lipschitz constant of the derivative."
+        )
 
 
 def _require_vectorised(function: Function) -> None:

@@ -40,6 +40,8 @@ class Omega(ABC):
     ----------
     domain : (float, float)
         The interval, containing 0, on which Ω is finite.
+    is_convex : bool
+        Whether Ω is convex by itself; then it makes no loss less smooth.
     is_norm : bool
         Whether Ω is a norm, which the bounds of `safesift.workflows.objective_bounds` need.
     constant_curvature : float or None
@@ -48,6 +50,10 @@ class Omega(ABC):
 
     domain: ClassVar[tuple[float, float]] = (-INF, INF)
     constant_curvature: ClassVar[float | None] = None
+
+    @property
+    def is_convex(self) -> bool:
+        return True
 
     @property
     def is_norm(self) -> bool:
@@ -143,6 +149,10 @@ class Entropy(Omega):
 
     domain = (-1.0, 0.0)
 
+    @property
+    def is_convex(self) -> bool:
+        return False
+
     def value(self, u: ArrayLike, mu: float) -> Array:
         v = np.maximum(np.negative(u), 0.0)
         return mu * v - xlogy(v, v)
@@ -162,6 +172,8 @@ class Entropy(Omega):
 @dataclass(frozen=True, eq=False)
 class CustomOmega(Omega):
     """μΩ for a user's Ω: convex, finite on the whole line, smooth except perhaps at 0.
+
+    A concave one is taken, too, where f* + μΩ is convex; nothing is then known of the smoothness.
 
     Parameters
     ----------
@@ -194,6 +206,16 @@ class CustomOmega(Omega):
                 f"omega must be convex and finite around 0, but its derivatives there are {left:g} "
                 f"from the left and {right:g} from the right: give a convex function."
             )
+
+    @cached_property
+    def is_convex(self) -> bool:
+        """Whether chords never become flatter; tried out at many u, and trusted between them."""
+        u = np.concatenate([-np.geomspace(1e3, 1e-3, 121), [0.0], np.geomspace(1e-3, 1e3, 121)])
+        values = self.value(u, 1.0)
+        u, values = u[np.isfinite(values)], values[np.isfinite(values)]
+        chords, noise = np.diff(values) / np.diff(u), 1e-14 * np.abs(values[1:] + values[:-1])
+        room = noise / np.diff(u) + 1e-9 * np.abs(chords)
+        return not (chords[:-1] - chords[1:] > room[:-1] + room[1:]).any()
 
     @property
     def is_norm(self) -> bool:

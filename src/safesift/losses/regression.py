@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.losses.base import INF, Array, Loss, Piece, ResidualLoss
-from safesift.parameters import require_non_negative, require_positive
+from safesift.parameters import own, require_non_negative, require_positive
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ class _Insensitive(Brief, ResidualLoss):
 
     def __post_init__(self) -> None:
         require_non_negative("epsilon", self.epsilon, per_sample=True)
+        if np.ndim(self.epsilon):
+            object.__setattr__(self, "epsilon", own(self.epsilon))
 
     @property
     def n_parameters(self) -> int | None:

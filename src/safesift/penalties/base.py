@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.numerics import EPS, UNDERFLOW
 
 Array = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ class Penalty(ABC):
 
     def value_error(self, coef: Array) -> float:
         """A bound on the rounding error of R(coef)."""
-        return (len(coef) + 1) * EPS * self.value(coef)
+        return (len(coef) + 1) * EPS * self.value(coef) + 4 * UNDERFLOW
 
     @abstractmethod
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import half_square_over
 from safesift.penalties.norms import L2
 
 if TYPE_CHECKING:
@@ -34,4 +35,4 @@ class SquaredNorm(L2):
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
         norm_sq, more = self.design.norm_sq(u)
-        return 0.5 * (math.sqrt(norm_sq + more) + error) ** 2 / alpha
+        return half_square_over(math.sqrt(norm_sq + more) + error, alpha)

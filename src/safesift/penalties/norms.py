@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import norm
+from safesift.arithmetic.numerics import UNDERFLOW, half_square_over, norm, root_over
 from safesift.parameters import require_finite
 from safesift.penalties.base import Penalty, Subgradient
 
@@ -45,10 +45,10 @@ def largest(u: Array) -> float:
 
 
 def quotient(value: float, divisor: float) -> float:
-    """value / divisor for values of 0 or more, where the divisor may have underflowed to 0."""
-    if divisor > 0:
-        return value / divisor
-    return math.inf if value > 0 else 0.0
+    """value / divisor, and not less, for values of 0 or more; the divisor may be 0."""
+    if value == 0:
+        return 0.0
+    return value / divisor + UNDERFLOW if divisor > 0 else math.inf
 
 
 def square(value: float) -> float:
@@ -74,7 +74,7 @@ class L2(Penalty):
         return 0.5 * square(norm(coef))
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
-        return quotient(0.5 * square(norm(u) + error), alpha)
+        return half_square_over(norm(u) + error, alpha)
 
     def prox(self, coef: Array, step: float) -> Array:
         return coef / (1.0 + step)
@@ -83,7 +83,7 @@ class L2(Penalty):
         return Subgradient(gradient + alpha * coef)
 
     def norm_bound(self, objective: float, alpha: float) -> float:
-        return math.sqrt(quotient(2.0 * objective, alpha))
+        return root_over(2.0 * objective, alpha)
 
     def secant_ceiling(self, coef: Array, lower: Array, upper: Array, alpha: float) -> Array:
         return np.full_like(coef, alpha)
@@ -160,7 +160,7 @@ class ElasticNet(Penalty):
 
     def support(self, u: Array, alpha: float, error: float = 0.0) -> float:
         beyond = norm(soft(u, alpha * self.l1_ratio)) + error
-        return quotient(0.5 * square(beyond), alpha * self.strong_convexity)
+        return half_square_over(beyond, alpha * self.strong_convexity)
 
     def prox(self, coef: Array, step: float) -> Array:
         return soft(coef, step * self.l1_ratio) / (1.0 + step * self.strong_convexity)
@@ -170,7 +170,7 @@ class ElasticNet(Penalty):
         return Subgradient(l1_least_norm(coef, smooth, alpha * self.l1_ratio))
 
     def norm_bound(self, objective: float, alpha: float) -> float:
-        bound = math.sqrt(quotient(2.0 * objective, alpha * self.strong_convexity))
+        bound = root_over(2.0 * objective, alpha * self.strong_convexity)
         if self.l1_ratio > 0:
             bound = min(bound, quotient(objective, alpha * self.l1_ratio))
         return bound

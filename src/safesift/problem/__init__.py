@@ -1,16 +1,17 @@
 """The regularised empirical risk P: values, dual, certificates, decisions about its samples."""
 
 from safesift.problem.certificate import Certificate
-from safesift.problem.evaluation import Evaluation, Quadratic, Rounding
+from safesift.problem.evaluation import Evaluation, Folded, Rounding
 from safesift.problem.problem import Evaluate, Problem, evaluate_together
-from safesift.problem.risk import Risk, Targets, WeightedRows
+from safesift.problem.risk import ChangedDataError, Risk, Targets, WeightedRows
 
 __all__ = [
     "Certificate",
+    "ChangedDataError",
     "Evaluate",
     "Evaluation",
+    "Folded",
     "Problem",
-    "Quadratic",
     "Risk",
     "Rounding",
     "Targets",

@@ -16,6 +16,8 @@ from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.numerics import (
     EPS,
+    UNDERFLOW,
+    half_square_over,
     length_bound,
     norm,
     row_blocks,
@@ -89,6 +91,8 @@ class Dual:
             return DualPoint(nu, -math.inf)
         error = self._rounding(ray)
         sizes *= problem.design.sum_error + 16 * EPS + problem.loss.precision
+        # squares of tiny slopes underflow
+        sizes += (len(nu) + 8) * UNDERFLOW
         conjugates = plain + sizes
         if problem.fit_intercept:
             rise, moved = self._balance(ray, multiple)
@@ -122,6 +126,7 @@ class Dual:
             curved = multiple * problem.folded.product(ray.point)
             constant = problem.folded.r - 0.5 * multiple * float(ray.point @ curved)
             size = abs(problem.folded.r) + length * problem.folded.size(length)
+            constant -= problem.folded.value_error(length)
         # the rounding of these few sums and products
         lost = (problem.design.n_columns + 16) * EPS * (size + abs(conjugates) + support)
         value = constant - conjugates - support - lost
@@ -140,9 +145,11 @@ class Dual:
             len(ray.nu),
             lambda rows: (total(problem.shares[rows], np.abs(ray.nu[rows]) * norms[rows]),),
         )
-        error = (problem.design.sum_error + 8 * EPS) * load
+        error = (problem.design.sum_error + 8 * EPS) * load + problem.risk.rows.underflow
         if problem.folded is not None:
-            error += problem.design.n_columns * EPS * problem.folded.size(norm(ray.point))
+            length = norm(ray.point)
+            error += problem.design.n_columns * EPS * problem.folded.size(length)
+            error += problem.folded.gradient_error(length)
         return error
 
     # --- the intercept's constraint ---------------------------------------------------------
@@ -150,11 +157,13 @@ class Dual:
     def _rest(self, ray: Ray, multiple: float) -> tuple[float, float]:
         """Bounds on v on the intercept's coordinate, rounding included."""
         problem = self.problem
-        size = multiple * total(problem.shares, np.abs(ray.nu))
+        size, lost = multiple * total(problem.shares, np.abs(ray.nu)), 0.0
         if problem.folded is not None:
-            size += problem.design.n_columns * problem.folded.size(norm(ray.point))
+            length = norm(ray.point)
+            size += problem.design.n_columns * problem.folded.size(length)
+            lost = max(multiple, 1.0) * problem.folded.gradient_error(length)
         v = float(self._v(ray, multiple)[-1])
-        error = (problem.design.sum_error + 8 * EPS) * size
+        error = (problem.design.sum_error + 8 * EPS) * size + lost
         return v - error, v + error
 
     def _balance(self, ray: Ray, multiple: float) -> tuple[float, float]:
@@ -167,10 +176,10 @@ class Dual:
         """
         problem, Q = self.problem, self.problem.Q
         low, high = self._rest(ray, multiple)
-        if Q is not None and Q[-1, -1] > 0:
-            rest = max(-low, high)
-            slope = multiple * abs(float((Q @ ray.point)[-1])) + 0.5 * rest
-            return slope * rest / Q[-1, -1], rest / Q[-1, -1] * norm(Q[-1])
+        if problem.folded is not None and Q is not None and Q[-1, -1] > 0:
+            rest, off = max(-low, high), 1.0 + 4.0 * problem.folded.Q_error
+            slope = multiple * abs(float((Q @ ray.point)[-1])) * off + 0.5 * rest
+            return off * slope * rest / Q[-1, -1], off * rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
         conjugates = self._conjugates(multiple * ray.nu)
         for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):
@@ -372,17 +381,16 @@ def stationary_gap(
         ‖computed − exact column‖₂.
     """
     if ones is None:
-        return _quotient_up(0.5 * (length_bound(gradient) + error) ** 2, alpha)
+        return _known(half_square_over(length_bound(gradient) + error, alpha))
     least = float(ones[-1]) - ones_error
     if not least > 0:
         return math.inf
     shift = (abs(float(gradient[-1])) + error) / least
     moved = length_bound(gradient[:-1]) + error + shift * (length_bound(ones[:-1]) + ones_error)
     cost = 0.5 * shift * shift * (float(ones[-1]) + ones_error)
-    return _quotient_up(0.5 * moved * moved, alpha) + cost * (1.0 + 16 * EPS)
+    return _known((half_square_over(moved, alpha) + cost) * (1.0 + 16 * EPS) + UNDERFLOW)
 
 
-def _quotient_up(value: float, alpha: float) -> float:
-    """value / alpha rounded up; infinite where it is not known."""
-    gap = value / alpha * (1.0 + 16 * EPS)
+def _known(gap: float) -> float:
+    """A gap that overflowed into NaN is none."""
     return math.inf if math.isnan(gap) else gap

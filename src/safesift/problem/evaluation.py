@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,6 +47,58 @@ class Quadratic(Brief):
         """A bound on ‖Qx + q‖ for ‖x‖ ≤ length, to which rounding errors are relative."""
         matrix = 0.0 if self.Q is None else float(np.linalg.norm(self.Q))
         return matrix * length + norm(self.q)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Folded(Quadratic):
+    """What decided samples leave behind: sums over them, and how far those may be off.
+
+    Attributes
+    ----------
+    Q_error : float
+        |computed Q − exact| ≤ Q_error·ccᵀ, entry by entry, with c_j² = Q_jj.
+    q_error, r_error : float
+        ‖computed q − exact‖₂, |computed r − exact|.
+    """
+
+    Q_error: float = 0.0
+    q_error: float = 0.0
+    r_error: float = 0.0
+
+    @property
+    def _size_error(self) -> float:
+        """‖computed Q − exact‖: of ccᵀ that is ‖c‖², the trace."""
+        return 0.0 if self.Q is None else self.Q_error * float(np.trace(self.Q))
+
+    def value_error(self, length: float) -> float:
+        """By how much the value at points of some length is off, on account of these errors."""
+        return self.r_error + length * (self.q_error + 0.5 * length * self._size_error)
+
+    def gradient_error(self, length: float) -> float:
+        """By how much the gradient at points of some length is off, on account of these errors."""
+        return self.q_error + length * self._size_error
+
+    def plus(self, other: Folded) -> Folded:
+        """The sums over both.
+
+        With c² = c₁² + c₂² in every coordinate, c₁c₁ᵀ + c₂c₂ᵀ ≤ ccᵀ by Cauchy and Schwarz: the
+        errors of two matrices are no more than the larger one, and adding them is rounded.
+        """
+        q, r = self.q + other.q, self.r + other.r
+        matrices = [Q for Q in (self.Q, other.Q) if Q is not None]
+        return Folded(
+            q,
+            r,
+            sum(matrices[1:], start=matrices[0]) if matrices else None,
+            max(self.Q_error, other.Q_error) + 2 * EPS,
+            self.q_error + other.q_error + EPS * norm(q),
+            self.r_error + other.r_error + EPS * abs(r),
+        )
+
+    def columns(self, columns: NDArray[np.bool_]) -> Folded:
+        """The same in some of the coordinates: the others are 0."""
+        Q = None if self.Q is None else self.Q[np.ix_(columns, columns)]
+        return replace(self, q=self.q[columns], Q=Q)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -122,16 +174,16 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
             # products with a tiny alpha or weight may underflow
             + (design.n_samples + 8) * UNDERFLOW
         )
-        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * (
-            design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
-        )
+        sizes = design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
+        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * sizes
+        gradient += problem.risk.rows.underflow
         if folded is not None:
             lost = design.n_columns * EPS * folded.size(size)
-            value += lost * size + 8 * EPS * abs(folded.r)
-            gradient += lost
+            value += lost * size + 8 * EPS * abs(folded.r) + folded.value_error(size)
+            gradient += lost + folded.gradient_error(size)
         if math.isinf(loss.smoothness):
             return Rounding(_known(value), _known(gradient), _known(2.0 * value))
-        return Rounding(_known(value), _known(gradient + loss.smoothness * drift), 0.0)
+        return Rounding(_known(value), _known(gradient + drift), 0.0)
 
 
 def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
@@ -143,20 +195,22 @@ def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
 
 
 def _errors_of(problem: Problem, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
-    """Sums over some samples: of loads, sizes of losses, changes of losses, weighted errors."""
+    """Sums over some samples: of loads, sizes and changes of losses, changes of the gradient."""
     loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
     nu, norms = at.nu[rows], problem.design.row_norms[rows]
     error = prediction_error(problem, at, rows)
-    if math.isinf(loss.smoothness):
-        change = np.minimum(_rise(loss, at.pred[rows], error, y), loss.lipschitz * error)
+    if math.isinf(loss.proved_smoothness):
+        change = _rise(loss, at.pred[rows], error, y)
     else:
-        by_slope = error * (np.abs(nu) + 0.5 * loss.smoothness * error)
-        change = np.minimum(by_slope, loss.lipschitz * error)
+        change = error * (np.abs(nu) + 0.5 * loss.proved_smoothness * error)
+    # beyond a kink slopes are others: there a subgradient is taken as it is (`Rounding.cut`)
+    kinked = math.isinf(loss.smoothness)
+    drift = np.zeros(len(nu)) if kinked else loss.slope_error(at.pred[rows], error, y)
     return (
         total(shares, np.abs(nu) * norms),
         total(shares, loss.value_size(at.pred[rows], y)),
-        total(shares, change),
-        total(shares, norms * error),
+        total(shares, np.minimum(change, loss.lipschitz * error)),
+        total(shares, norms * drift),
     )
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from safesift.design import as_design
 from safesift.design.arrays import plain_array, refuse_missing
 from safesift.design.kernel import GramColumns, KernelDesign
-from safesift.design.kernels import Kernel
+from safesift.design.kernels import Kernel, PrecomputedKernel
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
 from safesift.penalties import PENALTIES, ElasticNet, Penalty
@@ -377,6 +377,13 @@ def _check_per_sample(loss: Loss, n_samples: int) -> None:
 
 def on_kernel(problems: Sequence[Problem], kernel: Kernel, memory: int) -> list[Problem]:
     """Problems that share their samples, with functions of the kernel's space as their points."""
+    if isinstance(kernel, PrecomputedKernel) and kernel.indefinite:
+        warnings.warn(
+            f"X has negative eigenvalues, down to -{kernel.shift:.2g} or so, and is no kernel "
+            f"matrix: the model, and all that is certified, is that of X + {kernel.shift:.2g}·I; "
+            "compute X in double precision, or add a multiple of the identity.",
+            stacklevel=5,
+        )
     design = KernelDesign(GramColumns(kernel, memory), problems[0].fit_intercept)
     norm = SquaredNorm(design)
     return [replace(problem, risk=problem.risk.on(design), penalty=norm) for problem in problems]

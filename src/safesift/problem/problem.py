@@ -22,7 +22,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, SMALLEST, exact_sum, sum_over_blocks, total
+from safesift.arithmetic.numerics import (
+    EPS,
+    SMALLEST,
+    exact_sum,
+    sum_over_blocks,
+    target_size,
+    total,
+)
 from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
@@ -34,15 +41,18 @@ from safesift.problem.decisions import Decisions
 from safesift.problem.duality import Dual, DualPoint, Ray
 from safesift.problem.evaluation import (
     Evaluation,
-    Quadratic,
+    Folded,
     Rounding,
     prediction_error,
     rounding_of,
 )
 from safesift.problem.passes import Computation, Request, alone
-from safesift.problem.risk import Constant, Risk, Targets, best_constant
+from safesift.problem.risk import SHARE_ERROR, Constant, Risk, Targets, best_constant
 
 Array = NDArray[np.float64]
+
+# beyond these, quotients by alpha and products with it are denormal: nothing bounds their rounding
+_LEAST_ALPHA, _MOST_ALPHA = 1e-300, 1e300
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,7 +66,7 @@ class Problem(Brief):
     penalty : Penalty
     alpha : float
         Weight of the penalty, λ in the paper.
-    folded : Quadratic or None
+    folded : Folded or None
         What decided samples left behind.
     certified : bool
         False for what is left after decisions that a guess entered.
@@ -65,8 +75,20 @@ class Problem(Brief):
     risk: Risk
     penalty: Penalty
     alpha: float
-    folded: Quadratic | None = None
+    folded: Folded | None = None
     certified: bool = True
+
+    def __post_init__(self) -> None:
+        if self.penalty.is_constraint:
+            return
+        # of an elastic net the part that is strongly convex, too
+        sizes = self.alpha, self.strong_convexity or self.alpha
+        if not (min(sizes) >= _LEAST_ALPHA and max(sizes) <= _MOST_ALPHA):
+            part = f" ({sizes[1]:.2g} for the squared norm)" if sizes[0] != sizes[1] else ""
+            raise ValueError(
+                f"alpha={self.alpha!r}{part} is beyond what can be computed with: choose it "
+                f"between {_LEAST_ALPHA:g} and {_MOST_ALPHA:g}, or scale the features."
+            )
 
     # --- samples ----------------------------------------------------------------------------
 
@@ -101,9 +123,40 @@ class Problem(Brief):
         return self.risk.shares
 
     @property
+    def curvature_error(self) -> float:
+        """By how much, relatively, a computed share times a curvature is off.
+
+        So the computed Σ share_i w_i a_i a_iᵀ is within that times ccᵀ, entry by entry, of one with
+        shares s_i/W and with curvatures that samples do have, beside the rounding of the sum;
+        c_j² = Σ share_i w_i a_ij² (Cauchy and Schwarz).
+        """
+        return SHARE_ERROR + self.loss.curvature_error + 2 * EPS
+
+    def hessian_error(self, gram_error: float) -> float:
+        """|computed − exact| ≤ that·ccᵀ for Q + Σ share_i w_i a_i a_iᵀ, c² its diagonal.
+
+        Of sums that are known to `gram_error`, of their terms, and of what was folded (errors of
+        two sums are no more than the larger one: `Folded.plus`).
+        """
+        own = gram_error + self.curvature_error
+        return own if self.folded is None else max(own, self.folded.Q_error) + 2 * EPS
+
+    @property
     def unit(self) -> float:
         """The scale of predictions: 1 for labels, the spread of the targets for regression."""
         return self.risk.unit
+
+    def seal(self) -> None:
+        """Remember what the samples are: whoever reads them later can `check_unchanged`.
+
+        A matrix is referenced and not copied, and its owner may change it. One look at it, for all
+        classes and all levels of a path; rows that a reduced problem has copied need none.
+        """
+        self.risk.seal()
+
+    def check_unchanged(self) -> None:
+        """Raise `ChangedDataError` where the samples have changed since they were sealed."""
+        self.risk.check_unchanged()
 
     # --- shape ------------------------------------------------------------------------------
 
@@ -321,11 +374,9 @@ class Problem(Brief):
         """The same objective on some of the features: the others are 0 at every point."""
         columns = np.append(features, True) if self.fit_intercept else features
         folded = self.folded
-        if folded is not None:
-            Q = None if folded.Q is None else folded.Q[np.ix_(columns, columns)]
-            folded = Quadratic(folded.q[columns], folded.r, Q)
         design = rows_of(self.design).columns(features)
-        return replace(self, risk=self.risk.on(design), folded=folded)
+        part = None if folded is None else folded.columns(columns)
+        return replace(self, risk=self.risk.on(design), folded=part)
 
     def restrict(self, rows: NDArray) -> Problem:
         """The same objective with only some of the rows in its sum; W does not change."""
@@ -333,20 +384,35 @@ class Problem(Brief):
 
     def reduce(self, decisions: Decisions) -> Problem:
         """Fold the decided samples away: same optima, fewer rows, the same divisor W."""
-        linear = np.where(decisions.folded, decisions.linear, 0.0) * self.shares
-        quadratic = np.where(decisions.folded, decisions.quadratic, 0.0) * self.shares
-        constant = np.where(decisions.folded | decisions.dropped, decisions.constant, 0.0)
-        folded = Quadratic(
-            q=self.design.rmatvec(linear),
-            r=total(self.shares, constant),
-            Q=rows_of(self.design).gram(quadratic) if quadratic.any() else None,
-        )
-        before = self.folded
-        if before is not None:
-            Q = before.Q if folded.Q is None else folded.Q
-            Q = before.Q + folded.Q if before.Q is not None and folded.Q is not None else Q
-            folded = Quadratic(folded.q + before.q, folded.r + before.r, Q)
+        folded = self._fold(decisions)
+        if self.folded is not None:
+            folded = folded.plus(self.folded)
         return replace(self.restrict(decisions.undecided), folded=folded)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _fold(self, decisions: Decisions) -> Folded:
+        """The sums over the samples that are decided, and their errors: of sums and of terms.
+
+        The linear term of a piece is a difference of numbers as large as the quadratic one times
+        the target, the constant one of those times the target.
+        """
+        design, shares = rows_of(self.design), self.shares
+        quadratic = np.where(decisions.folded, decisions.quadratic, 0.0)
+        linear = np.where(decisions.folded, decisions.linear, 0.0)
+        constant = np.where(decisions.folded | decisions.dropped, decisions.constant, 0.0)
+        targets = np.where(decisions.folded, target_size(self.loss, self.y), 0.0)
+        pulls = np.abs(linear) + quadratic * targets
+        loads = np.where(decisions.folded, pulls * design.row_norms, 0.0)
+        error = design.sum_error + self.curvature_error
+        curved = bool(quadratic.any())
+        return Folded(
+            q=design.rmatvec(shares * linear),
+            r=total(shares, constant),
+            Q=design.gram(shares * quadratic) if curved else None,
+            Q_error=(design.gram_error + self.curvature_error) * (1.0 + 1e-6),
+            q_error=error * total(shares, loads) + self.risk.rows.underflow,
+            r_error=error * total(shares, np.abs(constant) + targets * pulls),
+        )
 
 
 @dataclass(frozen=True, eq=False)

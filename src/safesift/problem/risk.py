@@ -8,6 +8,7 @@ classes, of `Targets` for all folds of a cross-validation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.fingerprints import fingerprint
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, total
 from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
@@ -28,6 +30,21 @@ Array = NDArray[np.float64]
 
 # targets that spread by less than this share of their size differ by the rounding of their mean
 _SAME = 64 * EPS
+# |computed s_i/W − exact| ≤ this·s_i/W: W is a pairwise sum, of which the first 128 terms lose
+# 19·EPS/2 at most and every doubling of their number one more; there are fewer than 2⁵³
+SHARE_ERROR = 40 * EPS
+# a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
+_LEAST_SHARE = 1e-300
+
+
+class ChangedDataError(RuntimeError):
+    """What is proved of some samples is asked for after they have changed."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what} changed after this result was made, and nothing is proved of what is there "
+            "now: make the result anew, or give it a copy that stays as it is."
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +76,11 @@ class Targets(Brief):
         """Those of some samples."""
         return Targets(self.loss.take(rows), self.y[rows])
 
+    @cached_property
+    def seal(self) -> bytes:
+        """The fingerprint of the targets when it is first asked for."""
+        return fingerprint(self.y)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedRows(Brief):
@@ -80,8 +102,20 @@ class WeightedRows(Brief):
 
     @cached_property
     def shares(self) -> Array:
-        """s_i / W."""
+        """s_i / W, to SHARE_ERROR."""
         return self.weights / self.divisor
+
+    @cached_property
+    def underflow(self) -> float:
+        """What products of shares, slopes and entries lose by underflow, in Aᵀ(s∘ν)/W.
+
+        In each of n sums the product of a share and a slope loses half the smallest number, times a
+        row, and its product with an entry as much again. The same for alpha times the coefficients.
+        """
+        design = self.design
+        spread = math.sqrt(design.n_columns) if design.has_rows else 1.0
+        counted = float(design.row_norms[self.weights > 0].sum())
+        return UNDERFLOW * (counted + (design.n_samples + 8) * spread)
 
     @cached_property
     def columns_sq(self) -> Array:
@@ -91,6 +125,14 @@ class WeightedRows(Brief):
     def take(self, rows: NDArray) -> WeightedRows:
         """Some of them; W does not change."""
         return WeightedRows(rows_of(self.design).take(rows), self.weights[rows], self.divisor)
+
+    @cached_property
+    def seal(self) -> bytes:
+        """The fingerprint of rows and weights when it is first asked for."""
+        return self._fingerprint()
+
+    def _fingerprint(self) -> bytes:
+        return fingerprint(self.design.fingerprint(), self.weights)
 
 
 class Constant(NamedTuple):
@@ -116,7 +158,7 @@ class Risk(Brief):
     @classmethod
     def of(cls, design: Design, loss: Loss, y: Array, weights: Array) -> Risk:
         """Samples as they come: divided by their total weight."""
-        return cls(WeightedRows(design, weights, float(weights.sum())), Targets(loss, y))
+        return cls(_weighted(design, weights), Targets(loss, y))
 
     @property
     def design(self) -> Design:
@@ -149,9 +191,26 @@ class Risk(Brief):
         """The best constant model, by whose objective gaps are made relative."""
         return best_constant(self, None)
 
+    def seal(self) -> None:
+        """Remember what the samples are, for `check_unchanged`: in about the time of a product.
+
+        Rows are looked at once for all targets, and for all levels of a path.
+        """
+        _ = self.rows.seal, self.targets.seal
+
+    def check_unchanged(self) -> None:
+        """Raise `ChangedDataError` where samples are no longer what they were when sealed.
+
+        Samples that were not sealed cannot tell.
+        """
+        if "seal" in vars(self.rows) and self.rows.seal != self.rows._fingerprint():
+            raise ChangedDataError("X or sample_weight")
+        if "seal" in vars(self.targets) and self.targets.seal != fingerprint(self.targets.y):
+            raise ChangedDataError("y")
+
     def reweighted(self, weights: Array) -> Risk:
         """The same samples with other weights, and their sum as the divisor."""
-        return replace(self, rows=WeightedRows(self.design, weights, float(weights.sum())))
+        return replace(self, rows=_weighted(self.design, weights))
 
     def with_divisor(self, divisor: float) -> Risk:
         """The same samples divided by another W."""
@@ -164,6 +223,22 @@ class Risk(Brief):
     def restrict(self, rows: NDArray) -> Risk:
         """Only some of the samples in the sum; W does not change."""
         return Risk(self.rows.take(rows), self.targets.take(rows))
+
+
+def _weighted(design: Design, weights: Array) -> WeightedRows:
+    total = float(weights.sum())
+    check_shares(weights, total)
+    return WeightedRows(design, weights, total)
+
+
+def check_shares(weights: Array, total: float) -> None:
+    """Refuse weights that are next to nothing beside all of them together, and yet not 0."""
+    lost = np.flatnonzero((weights > 0) & (weights < _LEAST_SHARE * total))
+    if lost.size:
+        raise ValueError(
+            f"sample_weight is {weights[lost[0]]:.2g} for row {lost[0]}, next to a total of "
+            f"{total:.2g}, which is too little to compute with: set it to 0."
+        )
 
 
 def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, length_bound
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, length_bound
 from safesift.design.rows import RowDesign
 from safesift.problem.evaluation import Quadratic
 
@@ -51,18 +51,20 @@ class RunningQuadratic(Quadratic):
         """With the terms of some rows; taken away, if they have the other sign.
 
         Sums over the rows are off by the error of the design times the sum of their sizes, and
-        adding them to what is there by EPS times the result.
+        adding them to what is there by EPS times the result; products may underflow.
         """
-        lost, norms = rows.gram_error, rows.row_norms
+        # of the sums, of weights times coefficients, and of these: 1/width, for example
+        lost, norms = rows.gram_error + 8 * EPS, rows.row_norms
         gram, column = rows.weighted_sums(terms.quadratic, terms.linear)
         Q, q, r = self.Q + gram, self.q + column, self.r + float(terms.constant.sum())
         Q_size, q_size = length_bound(Q.ravel()), length_bound(q)
         quadratic, linear, constant = map(np.abs, terms)
+        tiny = 4 * UNDERFLOW * (float(norms @ norms) + len(norms) * rows.n_columns)
         return RunningQuadratic(
             q, r, Q,
-            self.Q_error + lost * float((quadratic * norms) @ norms) + EPS * Q_size,
-            self.q_error + lost * float(linear @ norms) + EPS * q_size,
-            self.r_error + lost * float(constant.sum()) + EPS * abs(r),
+            self.Q_error + lost * float((quadratic * norms) @ norms) + EPS * Q_size + tiny,
+            self.q_error + lost * float(linear @ norms) + EPS * q_size + tiny,
+            self.r_error + lost * float(constant.sum()) + EPS * abs(r) + tiny,
             Q_size, q_size,
         )  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm, total
+from safesift.arithmetic.numerics import EPS, norm, root_over, total
 from safesift.parameters import require_positive
 from safesift.penalties import L2
 from safesift.problem.certificate import Certificate
@@ -165,7 +165,7 @@ class GapBall(BallRegion):
 
     def ball(self, certificate: Certificate) -> Ball:
         curvature = certificate.problem.strong_convexity
-        radius = math.sqrt(2.0 * certificate.gap / curvature) * _UP
+        radius = root_over(2.0 * certificate.gap, curvature) * _UP
         return Ball(_penalised(certificate), radius)
 
 
@@ -180,7 +180,7 @@ class ObjectiveBall(BallRegion):
 
     def ball(self, certificate: Certificate) -> Ball:
         curvature = certificate.problem.strong_convexity
-        radius = math.sqrt(2.0 * _objective(certificate) / curvature) * _UP
+        radius = root_over(2.0 * _objective(certificate), curvature) * _UP
         return Ball(_penalised(certificate), radius)
 
 
@@ -272,9 +272,9 @@ def distance_to_optimum(certificate: Certificate) -> float:
     problem, at = certificate.problem, certificate.at
     allowed = problem.penalty.norm_bound(_objective(certificate), problem.alpha)
     nearest = max(norm(_penalised(certificate)) * (1 - 1e-9) - allowed, 0.0)
-    if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.smoothness):
+    if isinstance(problem.penalty, L2) and math.isfinite(problem.loss.proved_smoothness):
         mean_square = total(problem.shares, problem.design.row_norms**2)
-        smoothness = problem.loss.smoothness * mean_square + problem.alpha
+        smoothness = problem.loss.proved_smoothness * mean_square + problem.alpha
         if problem.Q is not None:
             smoothness += float(np.trace(problem.Q))
         steepness = norm(at.subgradient) - certificate.rounding.gradient

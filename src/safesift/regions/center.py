@@ -128,7 +128,15 @@ class Center:
         return self.problem.shares > 0
 
     def curvature(self) -> Array:
-        """f'' at the centre: the most that the weights of a region can be."""
+        """f'' at the centre: the most that the weights of a region can be.
+
+        As it is computed, from rounded predictions and with a rounded 1/width. A weight counts
+        where a floor of the secants confirms it, which is rounded as well: no more than
+        `Loss.curvature_error` above a true one. Times a share that is off by SHARE_ERROR, it is
+        within `Problem.curvature_error` of a load that the theorem allows. Regions make no
+        difference between the two: H is known to that, beside the rounding of its sums
+        (`Problem.hessian_error`), and whatever is proved holds for every matrix so near.
+        """
         curvature = self.problem.loss.curvature(self.at.pred, self.problem.y)
         return np.where(self.carrying & np.isfinite(curvature), curvature, 0.0)
 

@@ -76,7 +76,7 @@ class ExactModel(CurvatureModel):
         if self._problem.Q is not None:
             H += self._problem.Q
             spread_sq += np.diag(self._problem.Q)
-        return whiten(H, np.sqrt(spread_sq), self._gram.error)
+        return whiten(H, np.sqrt(spread_sq), self._problem.hessian_error(self._gram.error))
 
     def metric(self, diagonal: Array) -> Metric | None:
         white = self.whitening(diagonal)
@@ -107,7 +107,8 @@ class NystromModel(CurvatureModel):
         self._total = 0.0
 
     def move(self, weights: Array) -> None:
-        weights = self._problem.shares * weights
+        # no more than there is of it, whatever the rounding of shares and curvatures
+        weights = self._problem.shares * weights * (1.0 - self._problem.curvature_error)
         if self._curvature is None and weights.any():
             design = rows_of(self._problem.design)
             basis = directions(design, weights, self._rank)

@@ -149,7 +149,8 @@ def _ellipsoid(
         curved[penalised, penalised] += problem.strong_convexity + epsilon
         spread = np.sqrt(spread_sq + np.diag(curved))
         room = certificate.gap + 0.5 * epsilon * distance * distance
-        found = gap_ellipsoid(at.point[columns], room, curved, spread, gram.error)
+        error = problem.hessian_error(gram.error)
+        found = gap_ellipsoid(at.point[columns], room, curved, spread, error)
         if found is not None:
             return found
     return None
@@ -191,8 +192,9 @@ def proved_curvature(certificate: Certificate) -> ProvedCurvature:
     problem, at, gap = certificate.problem, certificate.at, certificate.gap
     loss, y, error = problem.loss, problem.y, problem.prediction_error(at)
     curvature = loss.curvature(at.pred, y)
-    noise = loss.smoothness * error + (16 * EPS + loss.precision) * (1.0 + np.abs(at.nu))
-    reach = np.sqrt(2.0 * loss.smoothness * gap / problem.shares) * (1.0 + 8 * EPS) + 2.0 * noise
+    smoothness = loss.proved_smoothness
+    noise = smoothness * error + (16 * EPS + loss.precision) * (1.0 + np.abs(at.nu))
+    reach = np.sqrt(2.0 * smoothness * gap / problem.shares) * (1.0 + 8 * EPS) + 2.0 * noise
     rho = 1.01 * reach / curvature + 2.0 * error
     lower, upper = at.pred - rho, at.pred + rho
     enclosed = (problem.shares > 0) & (curvature > 0) & np.isfinite(rho)
@@ -214,8 +216,8 @@ def distance_bound(certificate: Certificate) -> float:
     problem, at = certificate.problem, certificate.at
     coef, _ = problem.split(at.point)
     most = certificate.value
-    if problem.folded is None:
-        L = problem.loss.smoothness
+    L = problem.loss.proved_smoothness
+    if problem.folded is None and math.isfinite(L):
         noise = L * problem.prediction_error(at) + 16 * EPS * np.abs(at.nu)
         root = np.sqrt(problem.shares)
         slopes = norm(root * at.nu) * (1.0 - 8 * EPS) - norm(root * noise)

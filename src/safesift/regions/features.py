@@ -40,12 +40,12 @@ def zero_features(center: Center, energy: float) -> Mask:
     problem = center.problem
     p = problem.design.n_features
     threshold = min(problem.penalty.sparse_threshold(alpha) for alpha in center.alphas)
-    if threshold == 0 or not math.isfinite(energy) or math.isinf(problem.loss.smoothness):
+    if threshold == 0 or not math.isfinite(energy) or math.isinf(problem.loss.proved_smoothness):
         return np.zeros(p, dtype=bool)
-    columns_sq = problem.loss.smoothness * problem.risk.rows.columns_sq[:p]
+    columns_sq = problem.loss.proved_smoothness * problem.risk.rows.columns_sq[:p]
     if problem.Q is not None:
         columns_sq += np.diag(problem.Q)[:p]
-    columns_sq *= 1.0 + problem.design.sum_error + 8 * EPS
+    columns_sq *= 1.0 + problem.hessian_error(problem.design.sum_error) + 8 * EPS
     slope = np.abs(problem.smooth_gradient(center.at)[:p])
     most = slope + np.sqrt(columns_sq * energy) * (1.0 + 8 * EPS)
     return most + center.gradient_error < threshold * (1.0 - 8 * EPS)

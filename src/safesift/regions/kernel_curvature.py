@@ -160,7 +160,9 @@ class _Metric:
         problem = certificate.problem
         gram = kernel_of(problem.design).gram
         m = len(support)
-        roots = np.sqrt(problem.shares[support] * weights[support] / problem.alpha)
+        # no more curvature than there is, whatever the rounding of shares and curvatures
+        loads = problem.shares[support] * weights[support] * (1.0 - problem.curvature_error)
+        roots = np.sqrt(loads / problem.alpha)
         B = gram.submatrix(support)
         B *= roots
         B *= roots[:, None]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 
-from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm
+from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm, root_over
 from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
@@ -85,7 +85,8 @@ def _radius(steepness: float, slack: float, curvature: float) -> float:
     if not curvature > 0:
         return math.inf
     half = 0.5 * steepness / curvature
-    return (half + math.sqrt(half * half + slack / curvature)) * (1.0 + 16 * EPS)
+    # no square that may underflow
+    return (half + math.hypot(half, root_over(slack, curvature))) * (1.0 + 16 * EPS)
 
 
 def _ball(certificate: Certificate, radius: float) -> TestSet:
@@ -160,7 +161,7 @@ def _columns(center: Center) -> Mask:
 def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> float:
     """A θ with H ⪰ θI on the columns, from a Cholesky factor of H − θI; 0 where there is none.
 
-    H itself is known up to the rounding of the Gram matrix.
+    H itself is known to error·ccᵀ, whose norm is error·‖c‖² (`Problem.hessian_error`).
     """
     rows = np.flatnonzero(columns)
     if rows.size == 0:
@@ -172,7 +173,7 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
         spread_sq = spread_sq + np.diag(problem.Q)[rows]
     penalised = np.flatnonzero(rows < problem.design.n_features)
     H[penalised, penalised] += problem.strong_convexity
-    return proved_curvature_floor(H, gram.error * float(spread_sq.sum()))
+    return proved_curvature_floor(H, problem.hessian_error(gram.error) * float(spread_sq.sum()))
 
 
 def proved_curvature_floor(H: Array, error: float) -> float:

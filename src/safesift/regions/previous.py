@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm, prediction_error, target_size
+from safesift.arithmetic.numerics import EPS, norm, prediction_error, root_over, target_size
 from safesift.design import as_design
 from safesift.penalties import L2
 from safesift.problem.certificate import Certificate
@@ -71,7 +71,7 @@ class AlphaBall(_Previous):
 
     def ball(self, certificate: Certificate) -> Ball:
         problem = certificate.problem
-        known_to = math.sqrt(2.0 * self.gap / self.alpha)
+        known_to = root_over(2.0 * self.gap, self.alpha)
         ratio = self.alpha / problem.alpha
         center = 0.5 * (1.0 + ratio) * np.asarray(self.coef, dtype=np.float64)
         size = norm(self.coef) + known_to
@@ -146,7 +146,7 @@ class EditBall(_Previous):
         problem = certificate.problem
         coef = np.asarray(self.coef, dtype=np.float64)
         alpha, total = problem.alpha, problem.divisor
-        known_to = math.sqrt(2.0 * self.gap / alpha)
+        known_to = root_over(2.0 * self.gap, alpha)
         old_total, gradient, doubt = total, np.zeros_like(coef), 0.0
         for edit, sign in ((self.added, 1.0), (self.removed, -1.0)):
             if edit is not None:
@@ -177,6 +177,6 @@ def _edit_gradient(
     pred_error += loss.precision * (np.abs(pred) + sizes + 1.0)
     low, high = loss.dual_interval(y)
     with np.errstate(invalid="ignore"):
-        nu_error = np.fmin(loss.smoothness * pred_error, high - low)
+        nu_error = np.fmin(loss.slope_error(pred, pred_error, y), high - low)
     error = float(weights @ (norms * (nu_error + (design.sum_error + loss.precision) * np.abs(nu))))
     return float(weights.sum()), design.rmatvec(weights * nu), error

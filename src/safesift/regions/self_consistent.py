@@ -188,7 +188,8 @@ def ellipsoids(
         image = shape.transpose_product(g)
         lost = metric.stretch * center.gradient_error + _product_error(shape) * norm(g)
         length = norm(image) + lost
-        radius = (math.sqrt(0.25 * length * length + allowance) + 0.5 * lost) * (1.0 + 8 * EPS)
+        # no square that may underflow
+        radius = (math.hypot(0.5 * length, math.sqrt(allowance)) + 0.5 * lost) * (1.0 + 8 * EPS)
         if not math.isfinite(radius):
             return None
         moved = center.at.point - 0.5 * shape.product(image)

@@ -11,6 +11,7 @@ exceeds d, and the dense form is the case V = I.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -92,18 +93,16 @@ class Shape:
     @property
     def size(self) -> float:
         """‖B‖_F = √(trace E), which bounds ‖B‖₂; the same in both forms."""
-        inside = np.linalg.norm(self.factor)
+        inside = norm(self.factor)
         outside = 0.0 if self.is_dense else np.sqrt(self.dimension - len(self.factor))
         return float(self.scale * np.hypot(inside, outside))
 
     @property
     def stretch(self) -> float:
         """A bound on ‖B‖₂, sharper than `size`."""
-        largest = np.abs(self.factor)
-        inside = float(
-            np.sqrt(largest.sum(axis=0).max(initial=0.0) * largest.sum(axis=1).max(initial=0.0))
-        )
-        inside = min(inside, float(np.linalg.norm(self.factor)))
+        sizes = np.abs(self.factor)
+        sums = [float(sizes.sum(axis=axis).max(initial=0.0)) for axis in (0, 1)]
+        inside = min(math.sqrt(sums[0]) * math.sqrt(sums[1]), norm(self.factor))
         return self.scale * (inside if self.is_dense else max(inside, 1.0)) * (1.0 + 1e-12)
 
     def low_rank(self) -> LowRank:
@@ -191,7 +190,7 @@ class Shape:
         if self.is_dense:
             B = self.scale * self.factor
             squares = rows_of(design).projected_sq(B, np.ones(B.shape[1]))
-            error = (design.dot_error + self.dimension * EPS) * np.linalg.norm(B) * norms
+            error = (design.dot_error + self.dimension * EPS) * norm(B) * norms
             return np.sqrt(squares) + error
         if self.factor.shape[0] == 0:
             return self.scale * norms

@@ -98,8 +98,13 @@ class _Secants:
 
     @property
     def extra(self) -> Array:
-        """What the samples may curve beyond their floors."""
-        return self._center.problem.shares * (self.ceilings - self.floors)
+        """What the samples may curve beyond their floors; nothing where the two are one.
+
+        Both are rounded, as the shares are: what that makes of the floors is in the error of H.
+        """
+        problem = self._center.problem
+        most = self.ceilings * (1.0 + 2.0 * problem.curvature_error)
+        return np.where(self.doubtful, problem.shares * (most - self.floors), 0.0)
 
 
 def _replaced(bounds: Bounds, rows: NDArray, better: Bounds) -> Bounds:

@@ -59,6 +59,9 @@ class KernelPathResult(CertifiedPath):
         What each alpha cost; a pass is as many kernel rows as there are samples.
     gamma : float or None
         What gamma stands for.
+    kernel_shift : float or None
+        δ: all that is certified holds for the kernel matrix plus δ times the identity; None where
+        that it is positive semidefinite is taken on your word. See `SafeKernelClassifier`.
     classes : array or None
         The two labels that stand for -1 and 1.
     training : Training
@@ -69,6 +72,7 @@ class KernelPathResult(CertifiedPath):
     values: Array
     kept: NDArray[np.bool_]
     gamma: float | None
+    kernel_shift: float | None
 
 
 def safe_kernel_path(
@@ -159,13 +163,19 @@ def safe_kernel_path(
     check_finite(linear.design)
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
-    (problem,) = on_kernel([linear], choice.of(rows, gamma), budget)
+    of_rows = choice.of(rows, gamma)
+    (problem,) = on_kernel([linear], of_rows, budget)
     grid, names = Grid.given(levels, problem), column_names(X)
     found = path_facts("safe_kernel_path", problem, grid, settings, _KERNEL_FACTS, verbose, names)
     name = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "a")
     described = f"{name} kernel" + ("" if gamma is None else f" (gamma={gamma:.3g})")
-    training = Training(loss, described, math.nan, None, bool(fit_intercept))
-    return KernelPathResult(training=training, gamma=gamma, classes=inputs.classes, **found)
+    return KernelPathResult(
+        training=Training(loss, described, math.nan, None, bool(fit_intercept)),
+        gamma=gamma,
+        kernel_shift=of_rows.shift,
+        classes=inputs.classes,
+        **found,
+    )
 
 
 def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:

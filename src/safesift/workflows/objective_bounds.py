@@ -164,7 +164,8 @@ def _slope_error(problem: Problem, at: Evaluation) -> float:
     """
     if math.isinf(problem.loss.smoothness):
         return 0.0
-    return problem.loss.smoothness * total(problem.shares, problem.prediction_error(at))
+    error = problem.loss.slope_error(at.pred, problem.prediction_error(at), problem.y)
+    return total(problem.shares, error)
 
 
 def _norm(omega: str | Omega | Callable) -> Omega:

@@ -20,6 +20,8 @@ _BLOCK = 256
 _LOOSEST = 1e-3
 # what is added to the second moments, relative to their mean: directions without any may get some
 _RIDGE = 1e-2
+# the arrays of `Data` with an entry for each slot
+_PER_SLOT = ("y", "sample_weight", "weights", "widths")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +159,9 @@ class Change:
 class Data:
     """Samples in slots.
 
-    An edit writes to free slots only and makes a new `Data`, so that the old one stays as it was.
+    An edit writes to free slots only and makes a new `Data`, so that the old one stays as it was,
+    until the next edit: that may write to what this one has set free. What is to stay for longer
+    has to be `shared`.
 
     Attributes
     ----------
@@ -172,6 +176,8 @@ class Data:
         See `Rows`; `sample_weight` is without the weights of the classes.
     total : float
         W, the sum of the weights.
+    owned : bool
+        Whether nobody else looks at these slots. If not, they are copied before the first write.
     """
 
     design: SlotDesign
@@ -183,6 +189,7 @@ class Data:
     weights: Array
     widths: Array
     total: float
+    owned: bool = True
 
     @classmethod
     def of(cls, X: Any, y: NDArray, sample_weight: Array, weights: Array, intercept: bool) -> Data:
@@ -219,22 +226,31 @@ class Data:
 
     # --- editing ----------------------------------------------------------------------------
 
+    @property
+    def shared(self) -> Data:
+        """The same for several owners: none of them ever writes to these slots."""
+        return replace(self, owned=False)
+
+    def _own(self) -> Data:
+        """The same in memory of its own."""
+        if self.owned:
+            return self
+        copies: dict[str, Any] = {name: getattr(self, name).copy() for name in _PER_SLOT}
+        return replace(self, design=self.design.copied(), owned=True, **copies)
+
     def edited(self, change: Change) -> Edited:
         """What an edit makes of the samples."""
         data = self._with_free(len(change.y))
         slots, free = data.free[: len(change.y)], data.free[len(change.y) :]
         if len(slots):
-            data = data._written(slots, change)
+            data = data._own()._written(slots, change)
         if len(change.relabelled):
             data = data._relabelled(change)
         order = np.concatenate([change.stay, slots])
         # what becomes free now is written to by the next edit at the earliest
         free = np.concatenate([free, change.removed])
         total = float(data.weights[order].sum())
-        data = Data(
-            data.design, self.metric, order, free, data.y, data.sample_weight, data.weights,
-            data.widths, total,
-        )  # fmt: skip
+        data = replace(data, order=order, free=free, total=total)
         out = change.leaving
         # where they lay, they still lie
         leaving = Rows(data.design.at(out), self.y[out], self.weights[out], self.widths[out])
@@ -261,8 +277,7 @@ class Data:
             return self
         size = len(self.y)
         larger = size + missing + size // 4
-        names = ("y", "sample_weight", "weights", "widths")
-        wider: dict[str, Any] = {name: grown(getattr(self, name), larger) for name in names}
+        wider: dict[str, Any] = {name: grown(getattr(self, name), larger) for name in _PER_SLOT}
         return replace(self, free=np.append(self.free, np.arange(size, larger)), **wider)
 
 

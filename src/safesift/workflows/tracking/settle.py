@@ -184,6 +184,11 @@ class Tracking:
             follower.remeasure(self.data, measured)
         return replace(self, data=measured, n_read=0)
 
+    @property
+    def shared(self) -> Tracking:
+        """The same for several owners, each of which takes a copy of the rows before it edits."""
+        return replace(self, data=self.data.shared)
+
     # --- what is proved ---------------------------------------------------------------------
 
     @property
