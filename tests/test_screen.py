@@ -397,3 +397,37 @@ def test_a_reason_names_the_column(cancer):
         "column 'c3' is 1e+08 times as large" in result.reason
         and "scale the columns" in result.reason
     )
+
+
+# --- what is read later -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ask", ["reduced", "zero_coef", "score", "check", "summary"])
+def test_samples_that_changed_since_are_noticed(ask):
+    X, y = make_regression(80, 4, noise=5.0, random_state=0)
+    result = ss.screen(X, y, loss="epsilon_insensitive", penalty="l1", alpha=0.1)
+    X[3, 2] += 1e-3
+    with pytest.raises(RuntimeError, match="changed after this result was made"):
+        if ask == "check":
+            result.check(result.coef, result.intercept)
+        elif ask == "summary":
+            result.summary()
+        else:
+            getattr(result, ask)
+
+
+def test_targets_are_copied():
+    X, y = make_regression(80, 4, noise=5.0, random_state=0)
+    result, same = (ss.screen(X, y, loss="squared", random_state=0) for _ in range(2))
+    y[:] = 0.0
+    np.testing.assert_array_equal(result.score, same.score)
+    assert result.check(result.coef, result.intercept).gap < 1e-3
+
+
+def test_a_range_notices_that_its_samples_changed(cancer):
+    X, y = cancer
+    X = X.copy()
+    found = ss.screen_range(X, y, alpha_range=(1e-2, 1.1e-2))
+    X[0, 0] += 1.0
+    with pytest.raises(RuntimeError, match="changed after this result was made"):
+        found.result(1.05e-2)

@@ -68,6 +68,7 @@ class RangeResult(Verdicts):
 
 
 def _at_level(part: Screened, alpha: float) -> Screened:
+    part.problem.check_unchanged()
     problem = part.problem.at_level(alpha)
     certificate = problem.certify(problem.evaluate(part.at.point))
     return replace(part, fit=Fit.at_centre(certificate, part.decisions, _TOL))
@@ -140,6 +141,8 @@ def screen_range(
     check_finite(problems[0].design)
     centers = _solutions(problems) if given is None else given
     parts = [_screened(certificates, (low, high), region, fold) for certificates in centers]
+    for problem in problems:
+        problem.seal()
     return RangeResult(
         tuple(parts), training, inputs.classes, column_names(X), alpha_range=(low, high)
     )

@@ -160,6 +160,8 @@ def screen(
         else:
             centers = zip(problems, points, strict=True)
             parts = [_around(one, point, settings, fold) for one, point in centers]
+    for problem in problems:
+        problem.seal()  # results read the samples again when they are asked for more
     if verbose:
         print_history(part.fit for part in parts)
     return ScreeningResult(tuple(parts), training, inputs.classes, column_names(X))

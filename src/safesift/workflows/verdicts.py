@@ -96,6 +96,7 @@ class Screened(Brief):
     @cached_property
     def zero_coef(self) -> Mask:
         """Features certified to be zero at every optimum."""
+        self.problem.check_unchanged()
         zero = zero_features(Center.of(self.certificate), 2.0 * self.certificate.gap)
         if not self.certified:
             return zero
@@ -104,16 +105,19 @@ class Screened(Brief):
     @cached_property
     def reduced(self) -> Problem:
         """The problem of the undecided rows, with the others folded in."""
+        self.problem.check_unchanged()
         return replace(self.problem.reduce(self.decisions), certified=self.certified)
 
     @cached_property
     def score(self) -> Array:
         """How far the bounds stick out of the flat piece; strictly inside where that is proved."""
+        self.problem.check_unchanged()
         excess, inside = flat_excess(self.problem, self.bounds), self.decisions.dropped
         return np.where(inside & (excess >= 0), np.nextafter(0.0, -1.0), excess)
 
     def check(self, point: Array) -> Check:
         """Whether every decided row is on its piece at a point."""
+        self.problem.check_unchanged()
         at = self.problem.evaluate(point)
         margin, decisions = self.problem.prediction_error(at), self.decisions
         on_piece = (at.pred - margin > decisions.lower) & (at.pred + margin < decisions.upper)
