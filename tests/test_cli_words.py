@@ -53,7 +53,8 @@ PROVOKED = [
      "ends, --upper the upper ones."),
     ("one_turned.csv", INTERVALS, "exceeds the upper one in 1 row (2): --target names"),
     ("open.csv", (*INTERVALS, "--loss", "absolute_interval"),
-     "No region applies, the data do not bound the intercept: use --no-intercept."),
+     "Nothing bounds the predictions (the whole space (the data do not bound the intercept)): "
+     "set --no-intercept"),
     ("open.csv", (*INTERVALS, "--screening", "ellipsoid"), "--intercept: the data do not bound the "
      "intercept (is there only one class, or a loss that is flat on one side?); use "
      "--no-intercept."),

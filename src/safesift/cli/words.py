@@ -62,7 +62,6 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"the penalty (\w+)\([^)]*\)", lambda match: _name("penalty", match[1])),
     (r"give an l2 part to the penalty and no intercept",
      "use --no-intercept and a --penalty with an l2 part"),
-    (r"set fit_intercept=False, or pass a better coef", "use --no-intercept"),
     (r"pass a better coef, or none, and the problem is solved to tol", "use --effort full"),
     (r"ask for a smaller tol, or allow more steps by max_iter",
      "use a smaller --tol, or a larger --max-iter"),

@@ -68,7 +68,7 @@ class Task:
             return []
         # where a path begins by default, no feature has entered
         (top,) = safe_path(
-            self.X, self.y, n_alphas=1, loss=self.loss, penalty="l1", fit_intercept=False
+            self.X, self.y, n_alphas=1, eps=0.5, loss=self.loss, penalty="l1", fit_intercept=False
         ).alphas
         if self.alpha >= top:
             return []
