@@ -208,3 +208,15 @@ def test_edges():
     assert walked(np.arange(30.0), unsolved=[6])[1] == Edge("smallest", "smaller")
     assert walked(-np.arange(30.0))[1] is None  # it begins with a constant model
     assert walked([0.0], n_levels=1)[1] is None
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elastic_net"])
+def test_units_may_be_further_apart_than_numbers_reach(penalty):
+    """The quotient of two alphas underflows where each of them is a number."""
+    X = np.random.default_rng(0).normal(size=(20, 3)) * [1e-100, 1.0, 1e100]
+    made = make_problems(
+        X, np.arange(20) % 2, loss="squared_hinge", penalty=penalty, alpha=1.0, fit_intercept=True
+    )
+    grid = Grid.of(made.problems)
+    assert np.isfinite(grid.levels).all() and (grid.levels > 0).all()
+    assert grid.n_needed == len(grid.levels)

@@ -183,7 +183,8 @@ class Walk:
 
 
 def _decades_between(level: float, other: float) -> float:
-    return abs(math.log10(other / level))
+    # of levels that are far apart the quotient underflows
+    return abs(math.log10(other) - math.log10(level))
 
 
 def alpha_grid(problem: Problem, n_alphas: int = 20, eps: float = 1e-4) -> Array:
