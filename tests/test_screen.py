@@ -431,3 +431,10 @@ def test_a_range_notices_that_its_samples_changed(cancer):
     X[0, 0] += 1.0
     with pytest.raises(RuntimeError, match="changed after this result was made"):
         found.result(1.05e-2)
+
+
+def test_a_guess_is_tried_at_the_solution_only(cancer):
+    X, y = cancer
+    result = ss.screen(X, y, alpha=1e-3, screening=ss.regions.GuessedBall(0.01))
+    assert not result.certified and result.relative_gap <= 1e-6
+    assert result.kept.sum() < 0.5 * len(y) and result.check(result.coef, result.intercept).passed

@@ -30,6 +30,8 @@ _EXPLAINED = 0.1
 _NEARBY = 1e-6
 # a grid that ends by itself has its number of levels to so many decades, and ends after so many
 _DECADES, _MOST_DECADES = 4, 20
+# alphas that can be computed with, with room for the penalty's own factors
+_LEAST, _MOST = 1e-295, 1e295
 # columns count whose squared correlation with the slopes of the best constant model is that large
 _CORRELATED = 1e-3
 # variances below this share of the mean square of a column, and correlations, are rounding
@@ -83,10 +85,13 @@ class Grid:
         start = _strongest(problems, [_constant_start(one) for one in problems])
         needed = [_decades_between(start, _needed(one, start)) for one in problems]
         n_needed = int((decades < max([_PATIENCE, *needed])).sum()) + 1
+        levels = start * 10.0 ** (decades if constraint else -decades)
+        # beyond, nothing can be computed with; one level is left, and refused with the reason
+        levels = levels[: max(int(((levels > _LEAST) & (levels < _MOST)).sum()), 1)]
         return cls(
-            start * 10.0 ** (decades if constraint else -decades),
-            n_needed=min(n_needed, len(decades)),
-            n_least=min(n_needed, n_alphas),
+            levels,
+            n_needed=min(n_needed, len(levels)),
+            n_least=min(n_needed, n_alphas, len(levels)),
         )
 
     @classmethod

@@ -18,7 +18,7 @@ from safesift.problem.decisions import Decisions, decide
 from safesift.problem.duality import DualPoint
 from safesift.problem.gram import WeightedGram
 from safesift.problem.problem import Problem
-from safesift.problem.risk import Risk, Targets, WeightedRows
+from safesift.problem.risk import Risk, Targets, WeightedRows, check_shares
 from safesift.regions import EllipsoidalSet, Intersection, Region, TestSet
 from safesift.regions.ball import Balls
 from safesift.regions.base import Everything
@@ -114,6 +114,7 @@ class PooledProblem:
         return self._problem(block.rows, block.signs, weights, 1.0)
 
     def _problem(self, design: Design, y: Array, weights: Array, divisor: float) -> Problem:
+        check_shares(weights, divisor)
         risk = Risk(WeightedRows(design, weights, divisor), Targets(self.training.loss, y))
         return replace(self.training, risk=risk)
 

@@ -77,7 +77,7 @@ def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:
     scales = column_scales(part.problem)
     if scales is not None and scales.far_apart:
         return f"{scales.described(result.feature_names)}, so scale the columns (StandardScaler)"
-    if part.fit.region is None:  # nothing was solved
+    if part.fit.region is None and part.fit.n_iter == 0:  # nothing was solved
         return "pass a better coef, or none, and the problem is solved to tol"
     return "ask for a smaller tol, or allow more steps by max_iter"
 

@@ -194,8 +194,13 @@ def _around(problem: Problem, point: Array | None, settings: Settings, fold: Fol
 
 
 def _solved(problems: Sequence[Problem], settings: Settings, fold: Fold) -> list[Screened]:
-    """By all that is proved on the way to the solution, and at it."""
-    (fits,) = solve_path([problems], settings)
+    """By all that is proved on the way to the solution, and at it.
+
+    A region that was asked for decides at the solution, and nothing else does.
+    """
+    asked = settings.screening.region is not None
+    ways = replace(settings, screening=Screening(), decided=()) if asked else settings
+    (fits,) = solve_path([problems], ways)
     return [_with_bounds(fit, settings, fold) for fit in fits]
 
 
