@@ -43,17 +43,17 @@ def _explanations(result: ScreeningResult, part: Screened) -> Iterator[str]:
             "'squared_hinge', 'hinge', 'safe_logistic' or an insensitive loss, or make the loss "
             "safe by safesift.make_safe."
         )
-    if np.isinf(part.bounds.lower).all() and np.isinf(part.bounds.upper).all():
-        yield (
-            f"Nothing bounds the predictions ({part.region.describe()}): set fit_intercept=False, "
-            "or take a loss and a penalty with curvature, as 'squared_hinge' and 'l2'."
-        )
     flat, gap = _flat_at_centre(part), part.certificate.relative_gap
     unproved = float((flat & part.kept).mean())
     if gap > _FAR:
         yield (
             f"The centre is far from the optimum, its relative duality gap is {gap:.2g}: "
             f"{_how_to_get_closer(result, part)}."
+        )
+    if np.isinf(part.bounds.lower).all() and np.isinf(part.bounds.upper).all():
+        yield (
+            f"Nothing bounds the predictions ({part.region.describe()}): set fit_intercept=False, "
+            "or take a loss and a penalty with curvature, as 'squared_hinge' and 'l2'."
         )
     if unproved > _SOME:
         yield (
