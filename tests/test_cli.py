@@ -279,7 +279,7 @@ def test_a_terminal_shows_progress(data):
     ("arguments", "words"),
     [
         (["--mu", "1", "--loss", "logistic"], "--mu is no parameter of --loss logistic, only of"),
-        (["--epsilon", "1", "--loss", "huber"], "only of epsilon_insensitive and"),
+        (["--epsilon", "1", "--loss", "huber"], "only of epsilon_insensitive, "),
         (["--delta", "1"], "--delta is no parameter of --loss squared_hinge, only of huber."),
         (["--l1-ratio", "1"], "--l1-ratio is no parameter of --penalty l2, only of elastic_net."),
         (["--radius", "1"], "--radius is no parameter of --penalty l2, only of l2_ball and l1"),

@@ -49,6 +49,8 @@ PROVOKED = [
                   "--no-intercept"), "use --effort full"),
     ("data.npz", ("--max-iter", "1", "--alpha", "1e-9", "--screening", "norm_ball",
                   "--no-intercept"), "use a smaller --tol, or a larger --max-iter"),
+    ("data.npz", ("--penalty", "l2_ball", "--radius", "100", "--loss", "hinge"),
+     "use --penalty l2, l1 or elastic_net in its place, with the --alpha that has the same model."),
     ("turned.csv", INTERVALS, "exceeds the upper one in 2 rows (1, 3): --target names the lower "
      "ends, --upper the upper ones."),
     ("one_turned.csv", INTERVALS, "exceeds the upper one in 1 row (2): --target names"),

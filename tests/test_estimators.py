@@ -393,7 +393,7 @@ def test_verbose(two_classes, capsys):
         ({"tol": -1.0}, ValueError, "tol must be positive"),
         ({"max_iter": 0}, ValueError, "max_iter must be a positive integer"),
         ({"loss": "sqared_hinge"}, ValueError, "did you mean 'squared_hinge'"),
-        ({"loss": ss.losses.Squared()}, ValueError, "is not a loss of labels"),
+        ({"loss": ss.losses.Squared()}, ValueError, "is not a loss for labels"),
         ({"penalty": "l3"}, ValueError, "penalty='l3' is not known"),
         ({"l1_ratio": 0.5}, ValueError, "goes with penalty='elastic_net' only"),
         ({"penalty": "elastic_net", "l1_ratio": 1.0}, ValueError, "use penalty='l1'"),
@@ -410,7 +410,7 @@ def test_bad_parameters(two_classes, parameters, error, words):
 
 
 def test_losses_of_labels_are_no_regression(numbers):
-    with pytest.raises(ValueError, match="is not a loss of numbers"):
+    with pytest.raises(ValueError, match="is not a loss for numbers"):
         ss.SafeRegressor(ss.losses.Hinge()).fit(*numbers)
 
 

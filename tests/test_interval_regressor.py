@@ -202,7 +202,7 @@ def test_score_and_coverage_by_hand():
         ({"tol": -1.0}, "tol must be positive"),
         ({"max_iter": 0}, "max_iter must be a positive integer"),
         ({"loss": "squared_intervall"}, "did you mean 'squared_interval'"),
-        ({"loss": ss.losses.Squared()}, "is not a loss of intervals"),
+        ({"loss": ss.losses.Squared()}, "is not a loss for intervals"),
         ({"penalty": "l3"}, "penalty='l3' is not known"),
     ],
     ids=str,

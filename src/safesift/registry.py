@@ -13,6 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
+# names less alike than this have nothing to do with each other
+_NEAR = 0.5
+
 
 def resolve(argument: str, value: Any, table: Mapping[str, Callable[[], T]], base: type[Any]) -> T:
     """Turn a name or an object into an object of type `base`.
@@ -45,11 +48,11 @@ def resolve(argument: str, value: Any, table: Mapping[str, Callable[[], T]], bas
 
 
 def unknown_name(argument: str, value: object, table: Mapping[str, object]) -> ValueError:
-    """What to raise for a name that is not in a table: it says which one is near."""
-    near = difflib.get_close_matches(str(value), table, n=1, cutoff=0.0)
+    """What to raise for a name that is not in a table: it says which one is near, if any is."""
+    near = difflib.get_close_matches(str(value).lower(), table, n=1, cutoff=_NEAR)
+    choose = f"did you mean {near[0]!r}? Choose" if near else "choose"
     return ValueError(
-        f"{argument}={value!r} is not known: did you mean {near[0]!r}? "
-        f"Choose one of {', '.join(sorted(table))}."
+        f"{argument}={value!r} is not known: {choose} one of {', '.join(sorted(table))}."
     )
 
 

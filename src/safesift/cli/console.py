@@ -78,7 +78,7 @@ def show_screened(facts: Facts) -> None:
 def show_compressed(facts: Facts) -> None:
     """Print what was kept and how to train on it."""
     more = []
-    if facts["weights_output"] is None:
+    if facts["weights_output"] is None and not facts["certified"]:
         more.append(
             "With --weights-output FILE the rows are chosen together with weights, and the model "
             "comes closer to that of all rows."

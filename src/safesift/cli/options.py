@@ -63,7 +63,7 @@ def _build(option: str, options: Options, table: Mapping[str, type[T]]) -> T:
         owners = [key for key in table if parameter in signature(table[key]).parameters]
         raise ValueError(
             f"--{parameter.replace('_', '-')} is no parameter of --{option} {name}, "
-            f"only of {' and '.join(owners)}."
+            f"only of {' and '.join(filter(None, [', '.join(owners[:-1]), owners[-1]]))}."
         )
     return kind(**given)
 

@@ -62,7 +62,10 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"the penalty (\w+)\([^)]*\)", lambda match: _name("penalty", match[1])),
     (r"give an l2 part to the penalty and no intercept",
      "use --no-intercept and a --penalty with an l2 part"),
-    (r"pass a better coef, or none, and the problem is solved to tol", "use --effort full"),
+    (r"pass (?:a better coef, or none|the intercept that goes with coef, or neither), and (?:the "
+     r"problem|it) is solved to tol", "use --effort full"),
+    (r"use the penalty 'l2', 'l1' or 'elastic_net' in its place, with the alpha that",
+     "use --penalty l2, l1 or elastic_net in its place, with the --alpha that"),
     (r"ask for a smaller tol, or allow more steps by max_iter",
      "use a smaller --tol, or a larger --max-iter"),
     # arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,16 +97,28 @@ def _native(name: str, dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64) if dtype.itemsize > 8 else dtype.newbyteorder("=")
 
 
-def check_finite(design: Design, name: str = "X", first_row: int = 0) -> None:
-    """Refuse NaN, infinity and what overflows; row norms are needed anyway, and tell."""
+def check_finite(
+    design: Design,
+    name: str = "X",
+    first_row: int = 0,
+    columns: Sequence[str] | None = None,
+) -> None:
+    """Refuse NaN, infinity and what overflows; row norms are needed anyway, and tell.
+
+    The column is named where columns have names.
+    """
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0:
         return
     bad = doubtful[~np.isfinite(rows_of(design).largest_entries(doubtful))]
     if bad.size:
+        where = f"row {first_row + bad[0]}"
+        if columns is not None:
+            entries: Any = rows_of(design).take(bad[:1]).data
+            row = entries.toarray()[0] if sparse.issparse(entries) else entries[0]
+            where += f", column {columns[int(np.argmin(np.isfinite(row)))]!r}"
         raise ValueError(
-            f"{name} contains NaN or infinity (first in row {first_row + bad[0]}): remove or "
-            "impute them first."
+            f"{name} contains NaN or infinity (first in {where}): remove or impute them first."
         )
     raise ValueError(
         f"{name} is too large to square (first in row {first_row + doubtful[0]}, norm beyond "

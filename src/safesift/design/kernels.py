@@ -6,7 +6,6 @@ it is measured from the middle of the rows where they are far from 0 (`PairwiseK
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from sklearn.utils.extmath import row_norms
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS
 from safesift.parameters import check_positive
+from safesift.registry import unknown_name
 
 Array = NDArray[np.float64]
 
@@ -340,13 +340,10 @@ class KernelChoice:
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        names = [*KERNELS, "precomputed"]
+        names = {**KERNELS, "precomputed": ()}
         if not callable(self.kernel) and self.kernel not in names:
-            near = difflib.get_close_matches(str(self.kernel), names, n=1, cutoff=0.0)
-            raise ValueError(
-                f"kernel={self.kernel!r} is not known: did you mean {near[0]!r}? Choose one of "
-                f"{', '.join(sorted(names))}, or a function of two matrices."
-            )
+            refused = str(unknown_name("kernel", self.kernel, names))
+            raise ValueError(f"{refused.removesuffix('.')}, or a function of two matrices.")
         if self.takes("degree") and not (isinstance(self.degree, Integral) and self.degree >= 1):
             raise ValueError(f"degree must be a positive integer, got {self.degree!r}.")
         if self.takes("coef0") and not (
@@ -357,6 +354,8 @@ class KernelChoice:
                 "semidefinite."
             )
         if self.takes("gamma") and self.gamma not in ("scale", "auto", None):
+            if isinstance(self.gamma, str):
+                raise ValueError(f"gamma must be 'scale', 'auto' or a number, got {self.gamma!r}.")
             check_positive("gamma", self.gamma)
 
     def takes(self, parameter: str) -> bool:

@@ -179,15 +179,14 @@ class LinearModel(Followable, BaseEstimator):
 
     def _checked_loss(self) -> Loss:
         table = {name: loss for name, loss in LOSSES.items() if loss.task == self._task}
-        loss = resolve("loss", self.loss, table, Loss)
-        if isinstance(self.loss, str):
-            loss = self._with_parameters(loss)
+        known = isinstance(self.loss, str) and self.loss in LOSSES
+        loss = resolve("loss", self.loss, LOSSES if known else table, Loss)
         if loss.task != self._task:
             raise ValueError(
-                f"loss={self.loss!r} is not a loss of {_TARGETS[self._task]}: use one of "
+                f"loss={self.loss!r} is not a loss for {_TARGETS[self._task]}: use one of "
                 f"{', '.join(table)}."
             )
-        return loss
+        return self._with_parameters(loss) if known else loss
 
     def _with_parameters(self, loss: Loss) -> Loss:
         """A loss that is given by its name, with those parameters that the estimator has for it."""

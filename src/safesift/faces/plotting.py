@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safesift.losses import Loss
+from safesift.losses import LOSSES, Loss
 from safesift.losses.safe import flat_interval
 from safesift.problem.decisions import Bounds
-from safesift.registry import naming_extra
+from safesift.registry import naming_extra, resolve
 from safesift.workflows.verdicts import flat_excess
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _METHOD_COLORS = {
 
 
 def plot_losses(
-    losses: Sequence[Loss] | Mapping[str, Loss],
+    losses: str | Loss | Sequence[str | Loss] | Mapping[str, str | Loss],
     axes: Axes | None = None,
     *,
     limits: tuple[float, float] = (-3.0, 3.0),
@@ -42,8 +42,8 @@ def plot_losses(
 
     Parameters
     ----------
-    losses : sequence of Loss, or mapping of label to Loss
-        All of one task.
+    losses : str or Loss, a sequence of them, or a mapping of labels to them
+        Names or objects, all of one task.
     axes : matplotlib Axes, optional
         Where to draw; a new figure by default.
     limits : (float, float), default=(-3, 3)
@@ -52,7 +52,10 @@ def plot_losses(
     -------
     matplotlib Axes
     """
-    labelled = losses if isinstance(losses, Mapping) else {repr(loss): loss for loss in losses}
+    if isinstance(losses, str | Loss):
+        losses = [losses]
+    named = losses if isinstance(losses, Mapping) else {str(loss): loss for loss in losses}
+    labelled = {label: resolve("losses", loss, LOSSES, Loss) for label, loss in named.items()}
     tasks = {loss.task for loss in labelled.values()}
     if len(tasks) != 1:
         raise ValueError(

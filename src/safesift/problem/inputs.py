@@ -152,7 +152,7 @@ class Inputs:
         assert self.labels is not None and self.classes is not None  # one problem per class
         hint = " (or a regression loss)" if self.labels.dtype.kind in "fi" else ""
         raise ValueError(
-            f"y has {len(self.classes)} classes, a screening problem has two: pass y == label for "
+            f"y has {len(self.classes)} classes, and two are needed here: pass y == label for "
             f"one label against the rest{hint}."
         )
 
@@ -281,6 +281,8 @@ def _n_rows(X: Any) -> int:
 
 def vector(name: str, values: Any) -> NDArray:
     """One entry per sample."""
+    if values is None:
+        raise ValueError(f"{name} is None: pass one entry per sample.")
     array = plain_array(name, values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -352,9 +354,14 @@ def check_labels(y: NDArray) -> None:
     except TypeError:
         raise ValueError("y mixes labels of different types: use numbers or strings.") from None
     except ValueError:
+        kinds = sorted({type(entry).__name__ for entry in y.tolist()})
+        if len(kinds) > 1:
+            raise ValueError(
+                f"y mixes labels of different types ({', '.join(kinds)}): make all of them "
+                "strings, or all of them whole numbers."
+            ) from None
         raise ValueError(
-            f"y holds {type(y.tolist()[0]).__name__} objects, which are no labels: use whole "
-            "numbers or strings."
+            f"y holds {kinds[0]} objects, which are no labels: use whole numbers or strings."
         ) from None
 
 

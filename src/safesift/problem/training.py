@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.losses import Loss
-from safesift.penalties import Penalty
+from safesift.penalties import PENALTIES, Penalty
 from safesift.problem.inputs import check_point
 from safesift.problem.problem import Problem
 
@@ -30,9 +30,20 @@ class Training:
 
     def __str__(self) -> str:
         ratio = "" if self.l1_ratio is None else f" (l1_ratio={self.l1_ratio:g})"
-        alpha = "" if math.isnan(self.alpha) else f" alpha={self.alpha:g},"
+        penalty, alpha = self.penalty, f" alpha={self.alpha:g},"
+        if math.isnan(self.alpha):
+            alpha = ""
+        elif (ball := self._constraint) is not None:
+            penalty, alpha = ball, ""
         intercept = "an intercept" if self.fit_intercept else "no intercept"
-        return f"{self.loss} and {self.penalty}{ratio},{alpha} {intercept}"
+        return f"{self.loss} and {penalty}{ratio},{alpha} {intercept}"
+
+    @property
+    def _constraint(self) -> Penalty | None:
+        """A ball, which has a radius, and to which alpha means nothing."""
+        named = PENALTIES.get(self.penalty) if isinstance(self.penalty, str) else None
+        penalty = self.penalty if named is None else named()
+        return penalty if isinstance(penalty, Penalty) and penalty.is_constraint else None
 
 
 def check_points(problems: Sequence[Problem], coef: Any, intercept: Any) -> list[Array]:

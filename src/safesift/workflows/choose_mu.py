@@ -94,7 +94,8 @@ def _mu_max(problem: Problem, omega: Omega) -> float:
         if high > 1e15 * problem.unit:
             raise ValueError(
                 f"mu_max does not exist: {problem.loss!r} with omega={type(omega).__name__} gets "
-                "no flat region around a constant, however large mu is."
+                "no flat region around a constant, however large mu is: use another omega (for the "
+                "logistic loss 'entropy'), or a loss with a minimum."
             )
     while high - low > 1e-14 * high:
         middle = 0.5 * (low + high)

@@ -160,7 +160,7 @@ def safe_kernel_path(
     )  # fmt: skip
     linear = inputs.problem
     levels = check_levels(alphas)
-    check_finite(linear.design)
+    check_finite(linear.design, columns=column_names(X))
     rows = rows_of(linear.design).data
     gamma = choice.gamma_of(rows, linear.weights)
     of_rows = choice.of(rows, gamma)

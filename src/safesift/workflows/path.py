@@ -259,7 +259,7 @@ def safe_path(
     check_eps(eps, given is not None)
     settings.screening.validate(problem)
     choose(problem, check_count("n_alphas", n_alphas) if given is None else len(given), solver)
-    check_finite(problem.design)
+    check_finite(problem.design, columns=column_names(X))
     grid = Grid.of([problem], n_alphas, eps) if given is None else Grid.given(given, problem)
     facts: Facts = {"coefs": lambda fit: fit.coef}
     names = column_names(X)

@@ -138,7 +138,7 @@ def screen_range(
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
     problems = inputs.problems
     given = None if coef is None else _check_centers(problems, coef, intercept)
-    check_finite(problems[0].design)
+    check_finite(problems[0].design, columns=column_names(X))
     centers = _solutions(problems) if given is None else given
     parts = [_screened(certificates, (low, high), region, fold) for certificates in centers]
     for problem in problems:

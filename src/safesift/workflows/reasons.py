@@ -21,6 +21,8 @@ Mask = NDArray[np.bool_]
 _MANY = 0.9
 # a relative gap from which on a point says little about the optimum
 _FAR = 1e-2
+# columns in such different units make the ball of a gap long in the wrong directions
+_UNEVEN = 1e2
 # a share of the samples worth a sentence
 _SOME = 0.05
 
@@ -45,6 +47,12 @@ def _explanations(result: ScreeningResult, part: Screened) -> Iterator[str]:
         )
     flat, gap = _flat_at_centre(part), part.certificate.relative_gap
     unproved = float((flat & part.kept).mean())
+    if problem.penalty.is_constraint and gap <= _FAR and unproved > _SOME:
+        yield (
+            f"{unproved:.0%} of the samples have no loss at the centre, but a constraint adds no "
+            "curvature to prove that of the optimum by: use the penalty 'l2', 'l1' or "
+            "'elastic_net' in its place, with the alpha that has the same model."
+        )
     if gap > _FAR:
         yield (
             f"The centre is far from the optimum, its relative duality gap is {gap:.2g}: "
@@ -74,12 +82,19 @@ def _flat_at_centre(part: Screened) -> Mask:
 
 
 def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:
-    scales = column_scales(part.problem)
-    if scales is not None and scales.far_apart:
-        return f"{scales.described(result.feature_names)}, so scale the columns (StandardScaler)"
-    if part.fit.region is None and part.fit.n_iter == 0:  # nothing was solved
+    scales, given = column_scales(part.problem), part.fit.region is None and part.fit.n_iter == 0
+    uneven = ""
+    if scales is not None and scales.ratio > _UNEVEN:
+        named = scales.described(result.feature_names)
+        uneven = f"{named}, so scale the columns (StandardScaler)"
+        if scales.far_apart:
+            return uneven
+    if given and part.problem.fit_intercept and part.problem.split(part.at.point)[1] == 0.0:
+        return "pass the intercept that goes with coef, or neither, and it is solved to tol"
+    if given:
         return "pass a better coef, or none, and the problem is solved to tol"
-    return "ask for a smaller tol, or allow more steps by max_iter"
+    closer = "ask for a smaller tol, or allow more steps by max_iter"
+    return f"{uneven}, {closer}" if uneven else closer
 
 
 def _why_needed(problem: Problem, pred: Array, flat: Mask) -> str:

@@ -153,7 +153,7 @@ def screen(
     points: Sequence[Array | None] = [None] * len(problems)
     if coef is not None:
         points = check_points(problems, coef, intercept)
-    check_finite(problems[0].design)
+    check_finite(problems[0].design, columns=column_names(X))
     with settings.threads():
         if coef is None and effort == "full":
             parts = _solved(problems, settings, fold)

@@ -69,6 +69,10 @@ class Screened(Brief):
     region: TestSet
     bounds: Bounds
 
+    def __repr__(self) -> str:
+        kept, region = self.kept, self.region.describe()
+        return f"<Screened: {int(kept.sum())} of {len(kept)} samples kept, region: {region}>"
+
     @property
     def certificate(self) -> Certificate:
         return self.fit.certificate
@@ -222,7 +226,7 @@ class Verdicts:
 
         Train on them with `alpha_kept`, if the solver averages the loss over its rows.
         """
-        return taken(np.flatnonzero(self.kept), arrays)
+        return taken(np.flatnonzero(self.kept), len(self.kept), arrays)
 
     def summary(self) -> str:
         """What was kept and why, as a small table."""
@@ -364,10 +368,23 @@ def flat_excess(problem: Problem, bounds: Bounds) -> Array:
     return np.maximum(*ends)
 
 
-def taken(indices: NDArray[np.intp], arrays: Sequence[Any]) -> Any:
-    """Rows of one array, matrix or frame, or of several, in the type they came in."""
-    from sklearn.utils import _safe_indexing
+def taken(indices: NDArray[np.intp], n_samples: int, arrays: Sequence[Any]) -> Any:
+    """Rows of one array, matrix or frame, or of several, in the type they came in.
 
+    Raises
+    ------
+    ValueError
+        Where one has not as many rows as there were samples: the indices mean other rows there.
+    """
+    from sklearn.utils import _safe_indexing
+    from sklearn.utils.validation import _num_samples
+
+    for number, array in enumerate(arrays, start=1):
+        if _num_samples(array) != n_samples:
+            raise ValueError(
+                f"argument {number} of take has {_num_samples(array)} rows, but {n_samples} "
+                "samples were decided on: pass those, all of them and in their order."
+            )
     rows = tuple(_safe_indexing(array, indices) for array in arrays)
     return rows[0] if len(rows) == 1 else rows
 

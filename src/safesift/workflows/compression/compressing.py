@@ -81,7 +81,7 @@ class Compressed(Brief):
 
     def take(self, *arrays: Any) -> Any:
         """The kept rows of one array, matrix or frame, or of several, in the type they came in."""
-        return taken(self.indices, arrays)
+        return taken(self.indices, self.n_samples, arrays)
 
     def summary(self) -> str:
         """How many rows were kept, for which model, and how to train on them."""

@@ -24,6 +24,7 @@ from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_names
 from safesift.problem.training import Training
 from safesift.regions import REGIONS, Region
 from safesift.regions.base import TestSet
@@ -288,5 +289,5 @@ def examine(
     region = resolve("screening", screening, REGIONS, Region)
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(model))
     region.validate(inputs.problems[0])
-    check_finite(inputs.problems[0].design)
+    check_finite(inputs.problems[0].design, columns=column_names(X))
     return Examined(inputs.problems, inputs.labels, inputs.classes, model, region, seed)
