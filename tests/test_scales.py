@@ -56,7 +56,7 @@ def test_names_and_numbers():
     assert scales.described() == "column X[:, 2] is 3e+08 times as large as column X[:, 0]"
     assert "column 'c' is 3e+08 times as large as column 'a'" in scales.described(["a", "b", "c"])
     frame = pd.DataFrame({"a": [1.0], "b": [2.0]})
-    assert column_names(frame) == column_names(pl.DataFrame({"a": [1.0], "b": [2.0]})) == ["a", "b"]
+    assert column_names(frame) == column_names(pl.DataFrame({"a": [1.0], "b": [2.0]})) == ("a", "b")
     assert column_names(frame.to_numpy()) is None
     assert column_names(pd.DataFrame([[1.0, 2.0]])) is None
 
