@@ -53,7 +53,7 @@ def test_no_step_is_made_that_rounding_makes_worthless(loss, penalty, solver, mo
 def test_dual_steps_do_not_go_on_to_the_last(monkeypatch):
     assert fitted("hinge", "l2").n_iter < 100
     monkeypatch.setattr(Certificate, "attainable", 0.0)
-    assert fitted("hinge", "l2").n_iter == 1000
+    assert fitted("hinge", "l2").n_iter > 500
 
 
 def test_a_tolerance_within_rounding_is_met():

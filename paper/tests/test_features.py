@@ -226,7 +226,7 @@ def test_refused_layers(digits):
 def test_torch_is_asked_for(monkeypatch, digits):
     monkeypatch.setattr(arrays, "find_spec", lambda name: None)
     assert isinstance(arrays.arrays_for("auto"), arrays.NumpyArrays)
-    with pytest.raises(ImportError, match="pip install torch"):
+    with pytest.raises(ImportError, match="pip install .safesift-paper.torch."):
         arrays.arrays_for("torch")
     monkeypatch.setattr(arrays, "find_spec", lambda name: object())
     fake = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False))
@@ -235,7 +235,7 @@ def test_torch_is_asked_for(monkeypatch, digits):
 
 
 def test_torch_agrees(digits):
-    pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install")
     X = digits[0][:200]
     model = network().fit(X)
     features = model.transform(X)
