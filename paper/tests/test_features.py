@@ -226,7 +226,7 @@ def test_refused_layers(digits):
 def test_torch_is_asked_for(monkeypatch, digits):
     monkeypatch.setattr(arrays, "find_spec", lambda name: None)
     assert isinstance(arrays.arrays_for("auto"), arrays.NumpyArrays)
-    with pytest.raises(ImportError, match="pip install .safesift-paper.torch."):
+    with pytest.raises(ImportError, match=r"pip install .safesift-paper.torch."):
         arrays.arrays_for("torch")
     monkeypatch.setattr(arrays, "find_spec", lambda name: object())
     fake = types.SimpleNamespace(cuda=types.SimpleNamespace(is_available=lambda: False))
