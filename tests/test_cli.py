@@ -136,7 +136,7 @@ def test_labels_that_are_numbers_read_as_they_were_written(data):
                 "--radius",
                 "9",
             ],
-            "too large to prove that of the optimum: use --effort full",
+            "use --penalty l2, l1 or elastic_net in its place",
         ),
         (["--penalty", "l2_ball", "--radius", "2"], "with the same radius"),
     ],
