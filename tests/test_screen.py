@@ -320,6 +320,8 @@ def test_quick_effort_is_a_short_run():
     quick, full = (ss.screen(X, y, alpha=1e-3, effort=effort) for effort in ("quick", "full"))
     assert quick.only.fit.n_iter == 0 < full.only.fit.n_iter
     assert full.relative_gap <= 1e-6 < 1e-3 < quick.relative_gap
+    # what the short run read is counted, and not made up
+    assert quick.only.fit.history[-1].passes > 10
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from safesift.problem.training import Training
 from safesift.regions.base import Region
 from safesift.regions.center import Center
 from safesift.regions.intercept import UnboundedInterceptError
-from safesift.solvers import Fit
+from safesift.solvers import Fit, spending
 from safesift.workflows.verdicts import Screened, ScreeningResult
 from tests.laws.planted import Planted, plant, rough_center
 
@@ -34,7 +34,9 @@ def planted_screening(planted: Planted, seed: int, region: Region) -> ScreeningR
     certificate = problem.certify(at)
     test_set = region.build(certificate)
     bounds = test_set.own_bounds(problem)
-    fit = Fit.at_centre(certificate, decide(problem, bounds, "always"), 1e-6)
+    with spending() as spent:
+        decisions = decide(problem, bounds, "always")
+    fit = Fit.at_centre(certificate, decisions, 1e-6, spent)
     return ScreeningResult((Screened(fit, test_set, bounds),), Training())
 
 

@@ -201,11 +201,11 @@ class Risk(Brief):
     def check_unchanged(self) -> None:
         """Raise `ChangedDataError` where samples are no longer what they were when sealed.
 
-        Samples that were not sealed cannot tell.
+        Samples that were not sealed are sealed now, and cannot tell.
         """
-        if "seal" in vars(self.rows) and self.rows.seal != self.rows._fingerprint():
+        if self.rows.seal != self.rows._fingerprint():
             raise ChangedDataError("X or sample_weight")
-        if "seal" in vars(self.targets) and self.targets.seal != fingerprint(self.targets.y):
+        if self.targets.seal != fingerprint(self.targets.y):
             raise ChangedDataError("y")
 
     def reweighted(self, weights: Array) -> Risk:

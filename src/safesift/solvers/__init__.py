@@ -15,7 +15,7 @@ from safesift.solvers.kernel_working_sets import WorkingSets
 from safesift.solvers.multiplier import Multiplier
 from safesift.solvers.newton import Newton
 from safesift.solvers.newton_cg import NewtonCG
-from safesift.solvers.records import Fit, Look, Settings, print_history
+from safesift.solvers.records import Fit, Look, Settings, print_history, spending
 from safesift.solvers.screening import Screening
 from safesift.solvers.sparse_newton import SparseNewton
 
@@ -43,4 +43,5 @@ __all__ = [
     "rough_solution",
     "solve",
     "solve_path",
+    "spending",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.tally import Tally, counting
 from safesift.parameters import check_count, check_positive
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions
@@ -88,6 +89,20 @@ class Settings:
     def decides(self, k: int) -> bool:
         """Whether rows are decided for the k-th problem of a level."""
         return self.decided is None or k in self.decided
+
+
+class Spent(NamedTuple):
+    """What is spent on a point that nobody solves for: when that began, and the rows read since."""
+
+    began: float
+    tally: Tally
+
+
+@contextmanager
+def spending() -> Iterator[Spent]:
+    """Count what is spent inside the block."""
+    with counting() as tally:
+        yield Spent(time.perf_counter(), tally)
 
 
 @dataclass(frozen=True)
@@ -167,11 +182,18 @@ class Fit(Brief):
     region: TestSet | None = None
 
     @classmethod
-    def at_centre(cls, certificate: Certificate, decisions: Decisions, tol: float) -> Fit:
+    def at_centre(
+        cls, certificate: Certificate, decisions: Decisions, tol: float, spent: Spent
+    ) -> Fit:
         """A point that was not solved for, as a fit after no step."""
-        n_features = certificate.problem.design.n_features
-        now = time.perf_counter()
-        look = Look.at(certificate, decisions, passes=1.0, began=now, n_features=n_features)
+        design = certificate.problem.design
+        look = Look.at(
+            certificate,
+            decisions,
+            passes=spent.tally.rows / max(design.n_samples, 1),
+            began=spent.began,
+            n_features=design.n_features,
+        )
         return cls(certificate, decisions, (look,), 0, certificate.relative_gap <= tol)
 
     @property

@@ -23,7 +23,7 @@ from safesift.problem.training import Training, check_points
 from safesift.regions import Curvature
 from safesift.regions.base import Intersection
 from safesift.regions.center import Center
-from safesift.solvers import Fit, Settings, solve_path
+from safesift.solvers import Fit, Settings, solve_path, spending
 from safesift.workflows.verdicts import Screened, ScreeningResult, Verdicts
 
 Array = NDArray[np.float64]
@@ -70,8 +70,9 @@ class RangeResult(Verdicts):
 def _at_level(part: Screened, alpha: float) -> Screened:
     part.problem.check_unchanged()
     problem = part.problem.at_level(alpha)
-    certificate = problem.certify(problem.evaluate(part.at.point))
-    return replace(part, fit=Fit.at_centre(certificate, part.decisions, _TOL))
+    with spending() as spent:
+        certificate = problem.certify(problem.evaluate(part.at.point))
+    return replace(part, fit=Fit.at_centre(certificate, part.decisions, _TOL, spent))
 
 
 def screen_range(
@@ -159,10 +160,11 @@ def _screened(
 ) -> Screened:
     """One problem, by the best bounds that its centres give."""
     problem = certificates[0].problem
-    sets = [region.build_for(Center(certificate, ends)) for certificate in certificates]
-    test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
-    bounds = test_set.own_bounds(problem)
-    fit = Fit.at_centre(certificates[0], decide(problem, bounds, fold), _TOL)
+    with spending() as spent:
+        sets = [region.build_for(Center(certificate, ends)) for certificate in certificates]
+        test_set = sets[0] if len(sets) == 1 else Intersection(tuple(sets))
+        bounds = test_set.own_bounds(problem)
+    fit = Fit.at_centre(certificates[0], decide(problem, bounds, fold), _TOL, spent)
     return Screened(fit, test_set, bounds)
 
 

@@ -27,6 +27,7 @@ from safesift.solvers import (
     print_history,
     rough_solution,
     solve_path,
+    spending,
 )
 from safesift.workflows.verdicts import Screened, ScreeningResult
 
@@ -185,12 +186,13 @@ def _check_effort(effort: Any, coef: Any) -> None:
 
 def _around(problem: Problem, point: Array | None, settings: Settings, fold: Fold) -> Screened:
     """By the region around a given point, or around the end of a short run."""
-    at = rough_solution(problem) if point is None else problem.evaluate(problem.feasible(point))
-    certificate = problem.certify(at)
-    region = settings.screening.thorough.build(certificate)
-    bounds = region.own_bounds(problem)
+    with spending() as spent:
+        at = rough_solution(problem) if point is None else problem.evaluate(problem.feasible(point))
+        certificate = problem.certify(at)
+        region = settings.screening.thorough.build(certificate)
+        bounds = region.own_bounds(problem)
     decisions = decide(problem, bounds, fold)
-    return Screened(Fit.at_centre(certificate, decisions, settings.tol), region, bounds)
+    return Screened(Fit.at_centre(certificate, decisions, settings.tol, spent), region, bounds)
 
 
 def _solved(problems: Sequence[Problem], settings: Settings, fold: Fold) -> list[Screened]:
