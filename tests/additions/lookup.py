@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -49,12 +48,10 @@ class Lookup(RowDesign):
     def data(self) -> NDArray:
         return self.table[self.codes]
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
-        for start in range(0, self.n_samples, n_rows):
-            rows = slice(start, min(start + n_rows, self.n_samples))
-            yield rows, self.gathered(rows)
+    def block(self, rows: slice) -> NDArray:
+        return self.table[self.codes[rows]].astype(np.float64, copy=False)
 
-    def gathered(self, rows: NDArray | slice) -> NDArray:
+    def gathered(self, rows: NDArray) -> NDArray:
         return self.table[self.codes[rows]].astype(np.float64, copy=False)
 
     def take(self, rows: NDArray) -> Lookup:

@@ -1,27 +1,40 @@
-"""As many threads as the user allows, over tasks that do not depend on how many there are.
+"""Threads that do not wait for each other, over tasks that do not depend on how many there are.
 
-The limit is that of the environment: OMP_NUM_THREADS where it is set (joblib sets it in its worker
-processes), and never more than the processors that this process may use (affinity, containers,
-LOKY_MAX_CPU_COUNT: see `joblib.cpu_count`). `limited` lowers it for a block of code.
+How many there may be is what the process may use: OMP_NUM_THREADS where it is set (joblib sets it
+in its worker processes), and never more than its processors (affinity, a container's share,
+LOKY_MAX_CPU_COUNT: see `joblib.cpu_count`). `computes` takes `n_jobs` into account.
 
-Work is cut into tasks by its size alone and results are put together in the order of the tasks, so
-that they are the same, to the last bit, for every number of threads.
+BLAS has one thread inside the library: its threads spin at barriers while their partners are not
+scheduled, so that beside other busy processes a product takes ten times as long. Work is cut into
+tasks instead, and whoever asks for them works on them, too: a thread that is not scheduled leaves
+its share to the others, and at most one task per thread is waited for.
+
+Tasks are cut by their size alone and results are put together in their order, so that they are the
+same, to the last bit, for every number of threads.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import cache
-from typing import TypeVar
+from functools import cache, wraps
+from threading import Condition, Lock
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from joblib import cpu_count, effective_n_jobs
+from threadpoolctl import ThreadpoolController
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 _limit: ContextVar[int | None] = ContextVar("safesift_threads", default=None)
+
+
+# --- how many -------------------------------------------------------------------------------
 
 
 def n_threads() -> int:
@@ -40,8 +53,6 @@ def _environment_limit() -> int:
 @cache
 def _n_processors() -> int:
     """Found once: it takes reading a dozen files."""
-    from joblib import cpu_count
-
     return cpu_count()
 
 
@@ -55,25 +66,163 @@ def limited(most: int) -> Iterator[None]:
         _limit.reset(token)
 
 
+@contextmanager
+def using(n_jobs: int | None) -> Iterator[None]:
+    """As many threads as `n_jobs` says inside the block, and BLAS with one.
+
+    None is what there may be already: inside another such block as many as that one has, otherwise
+    what the process may use. That departs from joblib, for which None is 1.
+    """
+    with _blas:
+        if n_jobs is None:
+            yield
+        else:
+            with limited(effective_n_jobs(n_jobs)):
+                yield
+
+
+def computes(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """For public calls: their threads are those of their `n_jobs`, or of that of their object."""
+
+    @wraps(function)
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        n_jobs: Any = kwargs.get("n_jobs", getattr(args[0], "n_jobs", None) if args else None)
+        with using(n_jobs):
+            return function(*args, **kwargs)
+
+    return call
+
+
+class _OneBlasThread:
+    """BLAS with one thread while anybody computes, and as it was when the last one is done.
+
+    The number of threads of a BLAS belongs to the process: were it set and put back by every user
+    thread for itself, one could put back what another has set.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._n_users = Lock(), 0
+        self._limits: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_users == 0:
+                self._limits = _libraries().limit(limits=1, user_api="blas")
+            self._n_users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._n_users -= 1
+            if self._n_users == 0:
+                self._limits.restore_original_limits()
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    """Those of NumPy and SciPy, looked for once: it takes milliseconds."""
+    import scipy.linalg  # noqa: F401  brings a BLAS of its own
+
+    return ThreadpoolController()
+
+
+_blas = _OneBlasThread()
+
+
+# --- tasks ----------------------------------------------------------------------------------
+
+
+class _Batch(Generic[Task, Result]):
+    """Tasks that several threads take one after the other, and their results.
+
+    Of every task it is known whether somebody has taken it, and what came of it.
+    """
+
+    def __init__(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> None:
+        self._function, self._tasks = function, tasks
+        self._n_taken, self._changed = 0, Condition()
+        self._outcomes: dict[int, tuple[Result | None, BaseException | None]] = {}
+
+    def help(self) -> None:
+        """Work on tasks until none is left."""
+        while self._work():
+            pass
+
+    def _work(self) -> bool:
+        """Work on the next task that nobody has taken; False where there is none."""
+        with self._changed:
+            place = self._n_taken
+            if place >= len(self._tasks):
+                return False
+            self._n_taken += 1
+        outcome: tuple[Result | None, BaseException | None]
+        try:
+            outcome = self._function(self._tasks[place]), None
+        except BaseException as error:
+            outcome = None, error
+        with self._changed:
+            self._outcomes[place] = outcome
+            self._changed.notify_all()
+        return True
+
+    def result(self, place: int) -> Any:
+        """Of a task, once: work on others as long as somebody else is working on that one."""
+        while place not in self._outcomes and self._work():
+            pass
+        with self._changed:
+            self._changed.wait_for(lambda: place in self._outcomes)
+            found, error = self._outcomes.pop(place)
+        if error is not None:
+            raise error
+        return found
+
+    def close(self) -> None:
+        """Nobody takes another task."""
+        with self._changed:
+            self._n_taken = len(self._tasks)
+
+
 def each(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
     """The results in the order of the tasks, computed by several threads where there are several.
 
-    The threads see the context (NumPy's error state among it) of the caller.
+    The threads see the context (NumPy's error state among it) of the caller. What a task itself
+    cuts into tasks is done by its own thread.
     """
     tasks = list(tasks)
-    n = min(n_threads(), len(tasks)) if len(tasks) > 1 else 1
+    n = min(n_threads(), len(tasks))
     if n <= 1:
         yield from map(function, tasks)
         return
-    with ThreadPoolExecutor(n) as pool:
-        futures = [pool.submit(copy_context().run, function, task) for task in tasks]
-        # a result that was handed out is not kept
-        futures.reverse()
-        while futures:
-            yield futures.pop().result()
+    with limited(1):
+        alone = copy_context()
+    batch = _Batch(lambda task: alone.copy().run(function, task), tasks)
+    helpers: list[Future] = [_pool().submit(batch.help) for _ in range(n - 1)]
+    try:
+        for place in range(len(tasks)):
+            yield batch.result(place)
+    finally:
+        batch.close()
+        # those that have not begun need not; the others are at their last task
+        wait([helper for helper in helpers if not helper.cancel()])
 
 
 def run(function: Callable[[Task], None], tasks: Iterable[Task]) -> None:
     """Call the function on every task."""
     for _ in each(function, tasks):
         pass
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    """One for the whole process: to start threads takes longer than a small task."""
+    return ThreadPoolExecutor(_n_processors(), thread_name_prefix="safesift")
+
+
+def _after_fork() -> None:
+    """Threads, and locks that they held, do not come along into a process that is forked."""
+    global _blas
+    _pool.cache_clear()
+    _blas = _OneBlasThread()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

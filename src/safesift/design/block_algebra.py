@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from safesift.arithmetic.threads import run
+
 Array = NDArray[np.float64]
+
+# columns of a tile of a Gram matrix: fewer make products of matrices slow
+TILE = 256
 
 
 def norms_sq(block: Any) -> Array:
@@ -22,10 +28,26 @@ def norms_sq(block: Any) -> Array:
     return out
 
 
-def gram(block: Any, weights: Array) -> Array:
-    """Σ weights_i a_i a_iᵀ for weights ≥ 0: one symmetric product, in half the work."""
+def add_gram(total: Array, block: Any, weights: Array) -> None:
+    """total += Σ weights_i a_i a_iᵀ for weights ≥ 0: one symmetric product, in half the work.
+
+    Large ones in tiles, which threads share out; `total` is symmetric.
+    """
     root = scaled(block, np.sqrt(weights))
-    return dense(root.T @ root)
+    p = root.shape[1]
+    if sparse.issparse(root) or p <= TILE:
+        total += dense(root.T @ root)
+        return
+    ends = np.linspace(0, p, -(-p // TILE) + 1).astype(int)
+    parts = [slice(start, stop) for start, stop in pairwise(ends)]
+
+    def fill(tile: tuple[slice, slice]) -> None:
+        product = root[:, tile[0]].T @ root[:, tile[1]]
+        total[tile] += product
+        if tile[0] != tile[1]:
+            total[tile[::-1]] += product.T
+
+    run(fill, combinations_with_replacement(parts, 2))
 
 
 def signed_gram(block: Any, weights: Array) -> Array:

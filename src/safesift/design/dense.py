@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.design.base import Array
-from safesift.design.rows import RowDesign
+from safesift.design.rows import COMPILED_TYPES, RowDesign
 
-# entries of a block: one that has to be converted should stay in the cache, one that is used
-# where it lies may be larger, for BLAS to use all cores
-_CONVERTED, _IN_PLACE = 2**17, 2**21
+# entries of a block: it is read twice, and should stay in the cache of one processor; those of a
+# Gram matrix may be more
+_BLOCK, _GRAM_BLOCK = 2**16, 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,20 +42,25 @@ class DenseDesign(RowDesign):
         return self.n_features
 
     @property
+    def compiled(self) -> tuple[NDArray] | None:
+        flags, known = self.array.flags, self.array.dtype in COMPILED_TYPES
+        if not known or not (flags.c_contiguous or flags.f_contiguous):
+            return None
+        # a memory map is an array, too
+        return (self.array.view(np.ndarray),)
+
+    @property
     def block_rows(self) -> int:
-        entries = _IN_PLACE if self.array.dtype == np.float64 else _CONVERTED
-        return max(entries // max(self.n_features, 1), 16)
+        return max(_BLOCK // max(self.n_features, 1), 16)
 
     @property
     def gram_rows(self) -> int:
         # adding up p × p matrices of few rows each would cost more than their products
         p = max(self.n_features, 1)
-        return max(self.block_rows, min(p, _IN_PLACE // p))
+        return max(self.block_rows, min(4 * p, _GRAM_BLOCK // p))
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
-        for start in range(0, self.n_samples, n_rows):
-            rows = slice(start, min(start + n_rows, self.n_samples))
-            yield rows, self.array[rows].astype(np.float64, copy=False)
+    def block(self, rows: slice) -> Array:
+        return self.array[rows].astype(np.float64, copy=False)
 
     def gathered(self, rows: NDArray) -> Array:
         return _rows(self.array, rows).astype(np.float64, copy=False)
@@ -144,9 +148,8 @@ class ColumnSubset(RowDesign):
         # those of the whole rows bound those of a part, and are at hand
         return self.base.row_norms
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
-        for rows, block in self.base.blocks(n_rows):
-            yield rows, block.take(self.features, axis=1)
+    def block(self, rows: slice) -> NDArray:
+        return self.base.block(rows).take(self.features, axis=1)
 
     def gathered(self, rows: NDArray) -> NDArray:
         return self.base.gathered(rows).take(self.features, axis=1)

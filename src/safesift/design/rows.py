@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from safesift.arithmetic import tally
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS, UNDERFLOW
+from safesift.arithmetic.threads import each
 from safesift.design import block_algebra as algebra
 from safesift.design.base import Array, Design
+from safesift.design.blocks import BlockedRows, slices
 
 # where a larger share of the rows is used, reading all of them costs less than gathering some
 _WORTH_GATHERING = 0.6
 # rows that several sums need are read together where they are so many times as many as there are
 _SHARED = 1.2
+# entries of the Gram matrices that are held at a time, of a task each
+_GRAM_ENTRIES = 2**22
+# the types that loops are compiled for: blocks of any other are converted first
+COMPILED_TYPES = (np.float32, np.float64)
 
 
 class GramPart(NamedTuple):
@@ -36,33 +42,14 @@ class GramPart(NamedTuple):
     only: NDArray[np.intp] | None = None
 
 
-class RowDesign(Design):
+class RowDesign(BlockedRows):
     """A matrix whose rows can be read in blocks, dense or CSR.
 
     The data stay in the type they came in. Products walk over blocks of rows and are computed in
     float64 block by block, so that float32 or integer data are exact and never copied whole, and
     so that sums over the samples are two-level sums with a small rounding error. Subclasses give
     the blocks.
-
-    Attributes
-    ----------
-    gram_error : float
-        |computed Σ wᵢaᵢaᵢᵀ − exact| ≤ gram_error·ccᵀ, entry by entry, for c_j² = Σ wᵢaᵢⱼ², w ≥ 0.
-    held : bool
-        Whether the rows are somebody's own copy: products with them are no passes over the data.
     """
-
-    if TYPE_CHECKING:
-        # a field of some designs, that of another design in others
-        @property
-        def held(self) -> bool: ...
-
-    else:
-        held: bool = False
-
-    @abstractmethod
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
-        """Consecutive slices of rows, with the rows as float64 (dense or CSR), without ones."""
 
     @abstractmethod
     def gathered(self, rows: NDArray) -> NDArray:
@@ -91,77 +78,60 @@ class RowDesign(Design):
     def data(self) -> NDArray:
         """The matrix as it came, without the column of ones."""
 
-    @property
-    @abstractmethod
-    def block_rows(self) -> int:
-        """The largest number of rows in a block of a product with vectors."""
-
-    @property
-    def gram_rows(self) -> int:
-        """The largest number of rows in a block of a Gram matrix."""
-        return self.block_rows
-
-    @property
-    @abstractmethod
-    def row_length(self) -> int:
-        """The largest number of non-zeros in a row, the ones not counted."""
-
-    @property
-    def n_entries(self) -> int:
-        """About how many numbers a pass visits: by this the cost of a pass is estimated."""
-        return self.n_samples * self.row_length
-
     def fingerprint(self) -> bytes:
-        blocks = self.blocks(self.block_rows)
-        return fingerprint(self.intercept, *(fingerprint(block) for _, block in blocks))
-
-    # --- rounding ---------------------------------------------------------------------------
-
-    @property
-    def dot_error(self) -> float:
-        return (self.row_length + 8) * EPS
-
-    @property
-    def sum_error(self) -> float:
-        return self._error_of_sums(self.block_rows)
-
-    @property
-    def gram_error(self) -> float:
-        return self._error_of_sums(self.gram_rows)
-
-    def _error_of_sums(self, n_rows: int) -> float:
-        """Of sums over blocks of so many rows, added up."""
-        n_blocks = -(-self.n_samples // max(n_rows, 1))
-        return (min(n_rows, self.n_samples) + n_blocks + 8) * EPS
+        blocks = (self.block(rows) for rows in slices(self.n_samples, self.block_rows))
+        return fingerprint(self.intercept, *map(fingerprint, blocks))
 
     # --- products ---------------------------------------------------------------------------
 
-    def read(self, n_rows: int | None = None) -> Iterator[tuple[slice, NDArray]]:
-        """Blocks of `block_rows` or of so many rows, counted as they are read."""
-        for rows, block in self.blocks(max(n_rows or self.block_rows, 1)):
-            if not self.held:
-                tally.count(rows.stop - rows.start)
-            yield rows, block
-
     def matvec(self, x: Array) -> Array:
         out = np.empty((self.n_samples, *x.shape[1:]))
-        for rows, block in self.read():
+
+        def dot(rows: slice, block: NDArray) -> None:
             out[rows] = self._block_dot(block, x)
+
+        self._visit(dot)
         return out
 
     def rmatvec(self, u: Array) -> Array:
-        out = np.zeros((self.n_columns, *u.shape[1:]))
-        for rows, block in self.read():
-            self._accumulate(out, block, u[rows])
-        return out
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
+            self._accumulate(sums[0], block, u[rows])
+
+        return self._sum([(self.n_columns, *u.shape[1:])], add, self.block_rows)[0]
 
     def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        fused = getattr(dual, "fused", None)
+        if fused is not None and x.ndim == 1 and self.compiled is not None:
+            return self._fused(x, fused)
         # each column of predictions in one piece, as whoever asks for several uses them
         pred = np.empty((self.n_samples, *x.shape[1:]), order="F")
-        gradient = np.zeros((self.n_columns, *x.shape[1:]))
-        for rows, block in self.read():
+
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             pred[rows] = self._block_dot(block, x)
-            self._accumulate(gradient, block, dual(pred[rows], rows))
+            self._accumulate(sums[0], block, dual(pred[rows], rows))
+
+        (gradient,) = self._sum([(self.n_columns, *x.shape[1:])], add, self.block_rows)
+        return pred, gradient
+
+    @property
+    def compiled(self) -> tuple[Any, ...] | None:
+        """The rows as compiled loops know them; None where they read no such matrix."""
+        return None
+
+    def _fused(self, x: Array, fused: Callable[..., None]) -> tuple[Array, Array]:
+        """`pass_through` with one compiled loop for each task."""
+        pred, x = np.empty(self.n_samples), np.ascontiguousarray(x, dtype=np.float64)
+
+        def part(task: slice) -> Array:
+            gradient = np.empty(self.n_columns)
+            fused(self.compiled, task, self.block_rows, x, self.intercept, pred, gradient)
+            return gradient
+
+        if not self.held:
+            tally.count(self.n_samples)
+        gradient = np.zeros(self.n_columns)
+        for more in each(part, self._tasks(self.block_rows)):
+            gradient += more
         return pred, gradient
 
     def gram(self, weights: Array) -> Array:
@@ -175,12 +145,21 @@ class RowDesign(Design):
         Both to `gram_error`: relative to ccᵀ for c_j² = Σ |quadratic_i|aᵢⱼ², and to
         Σ |linear_i|·‖aᵢ‖.
         """
-        gram, column = np.zeros((self.n_columns, self.n_columns)), np.zeros(self.n_columns)
-        for rows, block in self.read(self.gram_rows):
+
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             whole = algebra.with_ones(block) if self.intercept else block
-            gram += algebra.signed_gram(whole, quadratic[rows])
-            column += whole.T @ linear[rows]
+            sums[0] += algebra.signed_gram(whole, quadratic[rows])
+            sums[1] += whole.T @ linear[rows]
+
+        d = self.n_columns
+        gram, column = self._sum([(d, d), (d,)], add, self.gram_rows, self._gram_tasks)
         return gram, column
+
+    @property
+    def _gram_tasks(self) -> int:
+        """So many matrices are held at a time; where they are large, threads share one."""
+        p = max(self.n_columns, 1)
+        return 1 if p > algebra.TILE else max(_GRAM_ENTRIES // p**2, 1)
 
     @property
     def source(self) -> RowDesign:
@@ -208,9 +187,9 @@ class RowDesign(Design):
 
     def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
         """The same, reading all rows."""
-        out = [np.zeros(self._gram_shape(part)) for part in parts]
-        for rows, block in self.read(self.gram_rows):
-            for total, part in zip(out, parts, strict=True):
+
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
+            for total, part in zip(sums, parts, strict=True):
                 used, weights = _part_of(part, rows, block)
                 if len(weights) == 0:
                     continue
@@ -218,7 +197,9 @@ class RowDesign(Design):
                     self._add_gram(total, used, weights)
                 else:
                     self._add_products(total, used, weights, part.only)
-        return out
+
+        shapes = [self._gram_shape(part) for part in parts]
+        return self._sum(shapes, add, self.gram_rows, max(self._gram_tasks // len(parts), 1))
 
     def _gram_shape(self, part: GramPart) -> tuple[int, int]:
         n_features = self.n_features if part.features is None else len(part.features)
@@ -228,7 +209,7 @@ class RowDesign(Design):
     def _add_gram(self, total: Array, block: NDArray, weights: Array) -> None:
         """Add Σ weights_i a_i a_iᵀ over the rows of a block, the ones included."""
         p = block.shape[1]
-        total[:p, :p] += algebra.gram(block, weights)
+        algebra.add_gram(total[:p, :p], block, weights)
         if self.intercept:
             column = block.T @ weights
             total[:p, p] += column
@@ -247,35 +228,42 @@ class RowDesign(Design):
 
     def gram_product(self, basis: Array, weights: Array) -> Array:
         """Σ weights_i a_i (a_iᵀ basis): the Gram matrix times few columns, in one pass."""
-        out = np.zeros((self.n_columns, basis.shape[1]))
-        for rows, block in self.read():
-            self._accumulate(out, block, weights[rows, None] * self._block_dot(block, basis))
-        return out
+
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
+            self._accumulate(sums[0], block, weights[rows, None] * self._block_dot(block, basis))
+
+        return self._sum([(self.n_columns, basis.shape[1])], add, self.block_rows)[0]
 
     def columns_sq(self, weights: Array) -> Array:
         """Σ weights_i a_ij² for every column, the ones included."""
-        out = np.zeros(self.n_columns)
-        for rows, block in self.read():
-            out[: self.n_features] += algebra.columns_sq(block, weights[rows])
-        if self.intercept:
-            out[-1] = weights.sum()
-        return out
+
+        def add(sums: list[Array], rows: slice, block: NDArray) -> None:
+            sums[0] += algebra.columns_sq(block, weights[rows])
+
+        (out,) = self._sum([(self.n_features,)], add, self.block_rows)
+        return np.append(out, weights.sum()) if self.intercept else out
 
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""
         out = np.empty(self.n_samples)
-        for rows, block in self.read():
+
+        def project(rows: slice, block: NDArray) -> None:
             projected = self._block_dot(block, basis)
             np.square(projected, out=projected)
             out[rows] = projected @ weights
+
+        self._visit(project)
         return out
 
     @cached_property
     def row_norms(self) -> Array:
         norms_sq = np.empty(self.n_samples)
+
+        def fill(rows: slice, block: NDArray) -> None:
+            norms_sq[rows] = algebra.norms_sq(block)
+
         with np.errstate(over="ignore", invalid="ignore"):
-            for rows, block in self.read():
-                norms_sq[rows] = algebra.norms_sq(block)
+            self._visit(fill)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error
             np.add(norms_sq, self.n_columns * UNDERFLOW, out=norms_sq, where=norms_sq > 0)
@@ -300,8 +288,7 @@ class RowDesign(Design):
     def largest_entries(self, rows: NDArray) -> Array:
         """max_j |a_ij| for the given row indices, the ones not counted."""
         largest = np.empty(len(rows))
-        for start in range(0, len(rows), self.block_rows):
-            part = slice(start, start + self.block_rows)
+        for part in slices(len(rows), self.block_rows):
             largest[part] = algebra.largest(self.take(rows[part]).data)
         return largest
 
@@ -404,10 +391,8 @@ class RowSubset(RowDesign):
     def feature_norms_sq(self) -> Array:
         return self.base.feature_norms_sq[self.rows]
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, NDArray]]:
-        for start in range(0, self.n_samples, n_rows):
-            part = slice(start, min(start + n_rows, self.n_samples))
-            yield part, self.base.gathered(self.rows[part])
+    def block(self, rows: slice) -> NDArray:
+        return self.base.gathered(self.rows[rows])
 
     def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
         return RowSubset(self.base, self.rows[indices])

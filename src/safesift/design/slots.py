@@ -8,7 +8,6 @@ write to the same slots would: of several owners each takes a copy first (`SlotD
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Self
@@ -231,10 +230,8 @@ class SparseSlots(SlotDesign):
     def data(self) -> Any:
         return self._matrix(np.arange(self.n_samples), self.values.dtype)
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Any]]:
-        for start in range(0, self.n_samples, n_rows):
-            stop = min(start + n_rows, self.n_samples)
-            yield slice(start, stop), self.gathered(np.arange(start, stop))
+    def block(self, rows: slice) -> Any:
+        return self.gathered(np.arange(rows.start, rows.stop))
 
     def gathered(self, rows: Slots) -> Any:
         return self._matrix(rows, np.float64)

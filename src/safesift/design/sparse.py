@@ -6,7 +6,7 @@ Products with rows of a CSR matrix by compiled loops, on several threads.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,11 +19,8 @@ from safesift.arithmetic import tally
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.threads import each, run
 from safesift.design.base import Array
-from safesift.design.rows import GramPart, RowDesign, RowSubset
-
-# the types that are compiled for: blocks of any other are converted first
-_COMPILED_TYPES = (np.float32, np.float64)
-
+from safesift.design.blocks import slices
+from safesift.design.rows import COMPILED_TYPES, GramPart, RowDesign, RowSubset
 
 # the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
 # every stripe reads all entries, so that more would cost more than they save
@@ -51,13 +48,12 @@ class CsrProducts(RowDesign):
         """The blocks of rows, counted as read."""
         if not self.held:
             tally.count(self.n_samples)
-        starts = range(0, self.n_samples, self.block_rows)
-        return [slice(start, min(start + self.block_rows, self.n_samples)) for start in starts]
+        return slices(self.n_samples, self.block_rows)
 
     def _entries(self, rows: slice | NDArray) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
         """What a compiled loop needs to know of rows; converted where it is not compiled for."""
         matrix, here = self.csr, self.csr_rows[rows]
-        if matrix.dtype in _COMPILED_TYPES:
+        if matrix.dtype in COMPILED_TYPES:
             return matrix.data, matrix.indices, matrix.indptr, 0, here
         start, stop = int(matrix.indptr[here[0]]), int(matrix.indptr[here[-1] + 1])
         data = matrix.data[start:stop].astype(np.float64)
@@ -74,6 +70,9 @@ class CsrProducts(RowDesign):
         return self._summed(u.shape[1:], lambda rows: u[rows], self._blocks_read())
 
     def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
+        fused = getattr(dual, "fused", None)
+        if fused is not None and x.ndim == 1 and self.compiled is not None:
+            return self._fused(x, fused)
         pred, x = np.empty((self.n_samples, *x.shape[1:])), _plain(x)
 
         def load(rows: slice) -> Array:
@@ -246,24 +245,23 @@ class SparseDesign(CsrProducts):
     def csr(self) -> Any:
         return self.matrix
 
+    @property
+    def compiled(self) -> tuple[Any, ...] | None:
+        matrix = self.matrix
+        known = matrix.dtype in COMPILED_TYPES
+        return (matrix.data, matrix.indices, matrix.indptr) if known else None
+
     @cached_property
     def csr_rows(self) -> NDArray[np.intp]:
         return np.arange(self.n_samples)
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[slice, Any]]:
+    def block(self, rows: slice) -> Any:
         data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
-        for start in range(0, self.n_samples, n_rows):
-            stop = min(start + n_rows, self.n_samples)
-            entries = slice(indptr[start], indptr[stop])
-            block = sparse.csr_array(
-                (
-                    data[entries].astype(np.float64, copy=False),
-                    indices[entries],
-                    indptr[start : stop + 1] - indptr[start],
-                ),
-                shape=(stop - start, self.n_features),
-            )
-            yield slice(start, stop), block
+        entries = slice(indptr[rows.start], indptr[rows.stop])
+        starts = indptr[rows.start : rows.stop + 1] - indptr[rows.start]
+        values = data[entries].astype(np.float64, copy=False)
+        shape = (rows.stop - rows.start, self.n_features)
+        return sparse.csr_array((values, indices[entries], starts), shape=shape)
 
     def gathered(self, rows: NDArray) -> Any:
         return self.matrix[rows].astype(np.float64, copy=False)

@@ -224,6 +224,16 @@ class Loss(ABC):
             return None
         return DualForm(1.0 / self.smoothness, *kink, *self.dual_interval(y))
 
+    def loops(self, y: ArrayLike) -> tuple[Any, ...] | None:
+        """What `arithmetic.compiled.samples` knows the loss by; None where it has no loop for it.
+
+        The conjugate of a piecewise linear-quadratic loss says all there is.
+        """
+        form = self.dual_form(y)
+        if form is None:
+            return None
+        return form.low, form.high, form.least, form.most, form.curvature
+
     def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
         """The ends of argmin f(·; y); None unless both sides of f* have the same curvature."""
         return None

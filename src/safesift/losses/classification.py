@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, xlog1py, xlogy
 
 from safesift.arithmetic.numerics import EPS
@@ -271,6 +273,9 @@ class Logistic(MarginLoss):
     def _ddphi(self, margin: Array) -> Array:
         return expit(margin) * expit(-margin)
 
+    def loops(self, y: ArrayLike) -> tuple[Any, ...]:
+        return (np.asarray(y, dtype=np.float64),)
+
     def _floor(self, lower: Array, upper: Array) -> Array:
         # φ'' has one maximum, at 0: on an interval it is least at one of the ends
         return np.minimum(self._ddphi(lower), self._ddphi(upper))
@@ -332,6 +337,9 @@ class SafeLogistic(MarginLoss):
     def _ddphi(self, margin: Array) -> Array:
         z = self._depth(margin)
         return np.where(z < 0.0, np.exp(z), 0.0)
+
+    def loops(self, y: ArrayLike) -> tuple[Any, ...]:
+        return np.asarray(y, dtype=np.float64), 1.0 - float(self.mu)
 
     def _floor(self, lower: Array, upper: Array) -> Array:
         return np.where(self._depth(upper) < 0.0, np.exp(self._depth(lower)), 0.0)

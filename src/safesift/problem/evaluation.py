@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic import numerics
-from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm, sum_over_blocks, target_size, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm
 from safesift.arithmetic.printing import Brief
-from safesift.losses import Loss
+from safesift.problem.looks import SampleSums
 
 if TYPE_CHECKING:
     from safesift.problem.problem import Problem
@@ -121,6 +120,8 @@ class Evaluation(Brief):
         P(point) + subgradientᵀ(u − point) ≤ P(u) + slack for all u, rounding aside.
     value : float
         P(point).
+    sums : SampleSums
+        Over the samples, of all that a certificate needs.
     penalty_error : float
         |computed R − exact R| at the point.
     """
@@ -133,6 +134,7 @@ class Evaluation(Brief):
     subgradient: Array
     subgradient_slack: float
     value: float
+    sums: SampleSums
     penalty_error: float
 
 
@@ -163,19 +165,17 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
     """Bounds on the error of an evaluation: of rounding, and of a numeric loss."""
     design, loss, folded = problem.design, problem.loss, problem.folded
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = sum_over_blocks(design.n_samples, lambda rows: _errors_of(problem, at, rows))
-        load, losses, change, drift = sums
-        size = at.size
+        sums, size = at.sums, at.size
         penalty = at.penalty_error
         value = (
-            (design.sum_error + 16 * EPS + loss.precision) * losses
-            + change
+            (design.sum_error + 16 * EPS + loss.precision) * sums.size
+            + sums.change
             + (0.0 if penalty == 0.0 else problem.alpha * penalty)
             # products with a tiny alpha or weight may underflow
             + (design.n_samples + 8) * UNDERFLOW
         )
         sizes = design.size(at.subgradient) + design.size(at.loss_gradient) + problem.alpha * size
-        gradient = (design.sum_error + loss.precision) * load + 8 * EPS * sizes
+        gradient = (design.sum_error + loss.precision) * sums.load + 8 * EPS * sizes
         gradient += problem.risk.rows.underflow
         if folded is not None:
             lost = design.n_columns * EPS * folded.size(size)
@@ -183,45 +183,7 @@ def rounding_of(problem: Problem, at: Evaluation) -> Rounding:
             gradient += lost + folded.gradient_error(size)
         if math.isinf(loss.smoothness):
             return Rounding(_known(value), _known(gradient), _known(2.0 * value))
-        return Rounding(_known(value), _known(gradient + drift), 0.0)
-
-
-def prediction_error(problem: Problem, at: Evaluation, rows: slice) -> Array:
-    """Bounds on the error of some predictions and of their distance to the targets."""
-    pred, norms = at.pred[rows], problem.design.row_norms[rows]
-    sizes = target_size(problem.loss.take(rows), problem.y[rows])
-    rounding = numerics.prediction_error(problem.design, at.size, norms, pred, sizes)
-    return rounding + problem.loss.precision * (np.abs(pred) + sizes + 1.0)
-
-
-def _errors_of(problem: Problem, at: Evaluation, rows: slice) -> tuple[float, float, float, float]:
-    """Sums over some samples: of loads, sizes and changes of losses, changes of the gradient."""
-    loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
-    nu, norms = at.nu[rows], problem.design.row_norms[rows]
-    error = prediction_error(problem, at, rows)
-    if math.isinf(loss.proved_smoothness):
-        change = _rise(loss, at.pred[rows], error, y)
-    else:
-        change = error * (np.abs(nu) + 0.5 * loss.proved_smoothness * error)
-    # beyond a kink slopes are others: there a subgradient is taken as it is (`Rounding.cut`)
-    kinked = math.isinf(loss.smoothness)
-    drift = np.zeros(len(nu)) if kinked else loss.slope_error(at.pred[rows], error, y)
-    return (
-        total(shares, np.abs(nu) * norms),
-        total(shares, loss.value_size(at.pred[rows], y)),
-        total(shares, np.minimum(change, loss.lipschitz * error)),
-        total(shares, norms * drift),
-    )
-
-
-def _rise(loss: Loss, pred: Array, error: Array, y: Array) -> Array:
-    """The most by which a convex loss changes within some distance: how far it rises to the ends.
-
-    Far from a kink on a flat piece that is nothing, whatever the Lipschitz constant.
-    """
-    ends = np.maximum(loss.value(pred - error, y), loss.value(pred + error, y))
-    rounding = (32 * EPS + 4.0 * loss.precision) * loss.value_size(pred, y)
-    return (ends - loss.value(pred, y)) + rounding
+        return Rounding(_known(value), _known(gradient + sums.drift), 0.0)
 
 
 def _known(bound: float) -> float:

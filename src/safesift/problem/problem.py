@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import (
     EPS,
     SMALLEST,
-    exact_sum,
-    sum_over_blocks,
     target_size,
     total,
 )
@@ -43,9 +41,9 @@ from safesift.problem.evaluation import (
     Evaluation,
     Folded,
     Rounding,
-    prediction_error,
     rounding_of,
 )
+from safesift.problem.looks import Look, SampleSums, prediction_error
 from safesift.problem.passes import Computation, Request, alone
 from safesift.problem.risk import SHARE_ERROR, Constant, Risk, Targets, best_constant
 
@@ -214,14 +212,8 @@ class Problem(Brief):
 
     def reevaluate(self, at: Evaluation) -> Evaluation:
         """What another level of the same path knows of a point, for this one: no pass needed."""
-
-        def part(rows: slice) -> tuple[float]:
-            losses = self.loss.take(rows).value(at.pred[rows], self.y[rows])
-            return (total(self.shares[rows], losses),)
-
         with np.errstate(over="ignore", invalid="ignore"):
-            (mean_loss,) = sum_over_blocks(self.design.n_samples, part)
-            return self._evaluation(at.point, at.size, at.pred, at.nu, at.loss_gradient, mean_loss)
+            return self._evaluation(at.point, at.size, at.pred, at.nu, at.loss_gradient, at.sums)
 
     def _evaluation(
         self,
@@ -230,10 +222,10 @@ class Problem(Brief):
         pred: Array,
         nu: Array,
         loss_gradient: Array,
-        mean_loss: float,
+        sums: SampleSums,
     ) -> Evaluation:
         coef, _ = self.split(point)
-        value = mean_loss + _scaled(self.alpha, self.penalty.value(coef))
+        value = sums.loss + _scaled(self.alpha, self.penalty.value(coef))
         gradient = loss_gradient
         if self.folded is not None:
             value += self.folded.value(point)
@@ -249,6 +241,7 @@ class Problem(Brief):
             subgradient=np.concatenate([penalised.vector, gradient[p:]]),
             subgradient_slack=penalised.slack,
             value=value,
+            sums=sums,
             penalty_error=self.penalty.value_error(coef),
         )
 
@@ -258,7 +251,7 @@ class Problem(Brief):
 
     def prediction_error(self, at: Evaluation) -> Array:
         """Bounds on the error of the predictions and of their distance to the targets."""
-        return prediction_error(self, at, slice(None))
+        return prediction_error(self, at.size, at.pred, slice(None))
 
     def smooth_gradient(self, at: Evaluation) -> Array:
         """The gradient of everything but the penalty."""
@@ -430,43 +423,32 @@ class Evaluate(Request):
 
 def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluation]:
     """Evaluate problems that share one design at a point each, in one pass over the rows."""
-    problems = [problem for problem, _ in queries]
-    design = problems[0].design
-    nu = np.empty((len(queries), design.n_samples))
-    losses: list[dict[int, float]] = [{} for _ in queries]
-
-    def dual(pred: Array, rows: slice) -> Array:
-        out = np.zeros_like(pred)
-        columns = pred.reshape(len(pred), len(problems)).T
-        weighted = out.reshape(len(pred), len(problems)).T
-        for k, problem in enumerate(problems):
-            loss, y, shares = problem.loss.take(rows), problem.y[rows], problem.shares[rows]
-            nu[k, rows] = loss.slope(columns[k], y)
-            losses[k][rows.start] = total(shares, loss.value(columns[k], y))
-            np.multiply(shares, nu[k, rows], out=weighted[k], where=shares > 0)
-        return out
-
+    design = queries[0][0].design
     with np.errstate(over="ignore", invalid="ignore"):
         # before the pass: a kernel's space may forget, in between, how predictions came about
         sizes = [design.size(point) for _, point in queries]
+        looks = [Look(problem, size) for (problem, _), size in zip(queries, sizes, strict=True)]
         if len(queries) == 1:
-            pred, gradient = design.pass_through(queries[0][1], dual)
+            pred, gradient = design.pass_through(queries[0][1], looks[0])
         else:
             points = np.stack([point for _, point in queries], axis=1)
-            pred, gradient = design.pass_through(points, dual)
+            pred, gradient = design.pass_through(points, partial(_looks_at, looks))
         preds = np.ascontiguousarray(pred.reshape(design.n_samples, len(queries)).T)
         gradients = gradient.reshape(design.n_columns, len(queries)).T
         return [
             problem._evaluation(
-                point,
-                sizes[k],
-                preds[k],
-                nu[k],
-                gradients[k].copy(),
-                exact_sum(losses[k].values()),
+                point, sizes[k], preds[k], looks[k].nu, gradients[k].copy(), looks[k].sums
             )
             for k, (problem, point) in enumerate(queries)
         ]
+
+
+def _looks_at(looks: Sequence[Look], pred: Array, rows: slice) -> Array:
+    """The loads of several problems, whose predictions are columns."""
+    loads = np.empty_like(pred)
+    for k, look in enumerate(looks):
+        loads[:, k] = look(pred[:, k], rows)
+    return loads
 
 
 def _scaled(alpha: float, penalty: float) -> float:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.fingerprints import fingerprint
-from safesift.arithmetic.numerics import EPS, UNDERFLOW, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, target_size, total
 from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
@@ -71,6 +71,18 @@ class Targets(Brief):
         """A number per sample where its loss is small: the target, the middle of an interval."""
         anchors = self.loss.anchors(self.y)
         return (anchors / len(anchors)).sum(axis=0)
+
+    @cached_property
+    def loops(self) -> tuple[Any, ...] | None:
+        """What compiled loops know the loss by; None where there is none for it."""
+        return self.loss.loops(self.y)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """The largest finite number of every target, one for all where they are labels."""
+        if self.loss.task == "classification":
+            return np.ones(1)
+        return target_size(self.loss, self.y)
 
     def take(self, rows: NDArray) -> Targets:
         """Those of some samples."""

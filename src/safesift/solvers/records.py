@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from safesift.arithmetic import threads
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.tally import Tally, counting
 from safesift.parameters import check_count, check_positive
@@ -81,10 +80,8 @@ class Settings:
         )
 
     def threads(self) -> AbstractContextManager:
-        """Use no more threads than were asked for, inside the block."""
-        if self.n_jobs is None:
-            return nullcontext()
-        return threadpool_limits(effective_n_jobs(self.n_jobs))
+        """As many threads as were asked for, inside the block."""
+        return threads.using(self.n_jobs)
 
     def decides(self, k: int) -> bool:
         """Whether rows are decided for the k-th problem of a level."""

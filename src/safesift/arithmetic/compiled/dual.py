@@ -11,73 +11,15 @@ f*(v) = ½·curvature·v² + max(low·v, high·v) on [least, most]. A step of δ
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
-from numba.extending import overload
 
 from safesift.arithmetic.compiled.caching import cached_njit
+from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
 
 NU, STEP, Q, LOW, HIGH, LEAST, MOST = range(7)
 COLUMNS = 8
 
-_options = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
-_inlined = njit(**_options)
-# an index that is known not to be negative need not be tested for counting from the end
-_index = np.uint64
 
-
-def row_dot(matrix, i, x):
-    """a_iᵀx for a CSR matrix (data, indices, indptr) or a dense one (array,)."""
-    raise NotImplementedError
-
-
-def row_add(matrix, i, scale, x):
-    """x += scale·a_i."""
-    raise NotImplementedError
-
-
-@overload(row_dot, jit_options=_options)
-def _row_dot(matrix, i, x):
-    if len(matrix) == 1:
-
-        def dense(matrix, i, x):
-            row = matrix[0][i]
-            value = 0.0
-            for j in range(len(row)):
-                value += row[j] * x[j]
-            return value
-
-        return dense
-
-    def csr(matrix, i, x):
-        data, indices, indptr = matrix
-        value = 0.0
-        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
-            value += data[entry] * x[_index(indices[entry])]
-        return value
-
-    return csr
-
-
-@overload(row_add, jit_options=_options)
-def _row_add(matrix, i, scale, x):
-    if len(matrix) == 1:
-
-        def dense(matrix, i, scale, x):
-            row = matrix[0][i]
-            for j in range(len(row)):
-                x[j] += scale * row[j]
-
-        return dense
-
-    def csr(matrix, i, scale, x):
-        data, indices, indptr = matrix
-        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
-            x[_index(indices[entry])] += scale * data[entry]
-
-    return csr
-
-
-@_inlined
+@inlined
 def _conjugate(v, curvature, low, high):
     bend = 0.0
     if v > 0.0:
@@ -87,7 +29,7 @@ def _conjugate(v, curvature, low, high):
     return 0.5 * curvature * v * v + bend
 
 
-@_inlined
+@inlined
 def _pulled(pull, curvature, low, high, least, most):
     """argmax of pull·v − f*(v), with a conjugate of the given curvature."""
     v = 0.0
@@ -98,7 +40,7 @@ def _pulled(pull, curvature, low, high, least, most):
     return min(max(v, least), most)
 
 
-@_inlined
+@inlined
 def _inside_by(t, nu, curvature, row):
     """How far t is inside the subdifferential of f* at ν; negative: how far outside."""
     lower = curvature * nu + (row[HIGH] if nu > 0.0 else row[LOW])
@@ -110,7 +52,7 @@ def _inside_by(t, nu, curvature, row):
     return min(t - lower, upper - t)
 
 
-@_inlined
+@inlined
 def _random_below(state, n):
     """The next of a xorshift sequence, below n < 2³²."""
     bits = state[0]
@@ -121,14 +63,14 @@ def _random_below(state, n):
     return np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
 
 
-@_inlined
+@inlined
 def _shuffle(values, start, stop, state):
     for place in range(stop - 1, start, -1):
         other = start + _random_below(state, place + 1 - start)
         values[place], values[other] = values[other], values[place]
 
 
-@_inlined
+@inlined
 def _compact(active, n_active):
     """Move what is not negative to the front, in order; how many there are."""
     left = 0
@@ -139,7 +81,7 @@ def _compact(active, n_active):
     return left
 
 
-@cached_njit(**_options)
+@cached_njit(**OPTIONS)
 def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin, state):
     """A step on each of the rows active[:n_active], in random order.
 

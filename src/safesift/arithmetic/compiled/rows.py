@@ -1,0 +1,141 @@
+"""Products with single rows of a matrix, whatever holds them.
+
+A matrix is a tuple of arrays: (array,) for a dense one in C or Fortran order, (data, indices,
+indptr) for a CSR matrix. Loops that are written with `row_dot` and `row_add` are compiled for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+# sums may be reordered, which the error bounds of designs allow; NaN and infinity stay
+OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"}}
+inlined = njit(**OPTIONS)
+# an index that is known not to be negative need not be tested for counting from the end
+index = np.uint64
+
+
+def row_dot(matrix, i, x):
+    """a_iᵀx."""
+    raise NotImplementedError
+
+
+def row_add(matrix, i, scale, x):
+    """x += scale·a_i."""
+    raise NotImplementedError
+
+
+@overload(row_dot, jit_options=OPTIONS)
+def _row_dot(matrix, i, x):
+    if len(matrix) == 1:
+
+        def dense(matrix, i, x):
+            row = matrix[0][i]
+            value = 0.0
+            for j in range(len(row)):
+                value += row[j] * x[j]
+            return value
+
+        return dense
+
+    def csr(matrix, i, x):
+        data, indices, indptr = matrix
+        value = 0.0
+        for entry in range(index(indptr[i]), index(indptr[i + 1])):
+            value += data[entry] * x[index(indices[entry])]
+        return value
+
+    return csr
+
+
+@overload(row_add, jit_options=OPTIONS)
+def _row_add(matrix, i, scale, x):
+    if len(matrix) == 1:
+
+        def dense(matrix, i, scale, x):
+            row = matrix[0][i]
+            for j in range(len(row)):
+                x[j] += scale * row[j]
+
+        return dense
+
+    def csr(matrix, i, scale, x):
+        data, indices, indptr = matrix
+        for entry in range(index(indptr[i]), index(indptr[i + 1])):
+            x[index(indices[entry])] += scale * data[entry]
+
+    return csr
+
+
+# --- blocks of rows ---------------------------------------------------------------------------
+
+
+def rows_dot(matrix, rows, x, out):
+    """out = (rows of the matrix) @ x."""
+    raise NotImplementedError
+
+
+def rows_add(matrix, rows, scales, x):
+    """x += (rows of the matrix)ᵀ @ scales."""
+    raise NotImplementedError
+
+
+def _by_columns(matrix):
+    return len(matrix) == 1 and matrix[0].layout == "F"
+
+
+@overload(rows_dot, jit_options=OPTIONS)
+def _rows_dot(matrix, rows, x, out):
+    if _by_columns(matrix):
+
+        def columns(matrix, rows, x, out):
+            out[:] = 0.0
+            for j in range(len(x)):
+                column, scale = matrix[0][:, j], x[j]
+                for k in range(len(rows)):
+                    out[k] += scale * column[rows[k]]
+
+        return columns
+
+    def each_row(matrix, rows, x, out):
+        for k in range(len(rows)):
+            out[k] = row_dot(matrix, rows[k], x)
+
+    return each_row
+
+
+@overload(rows_add, jit_options=OPTIONS)
+def _rows_add(matrix, rows, scales, x):
+    if _by_columns(matrix):
+
+        def columns(matrix, rows, scales, x):
+            for j in range(len(x)):
+                column, value = matrix[0][:, j], 0.0
+                for k in range(len(rows)):
+                    value += scales[k] * column[rows[k]]
+                x[j] += value
+
+        return columns
+
+    if len(matrix) == 1:
+
+        def four_at_a_time(matrix, rows, scales, x):
+            n, array = len(rows), matrix[0]
+            for k in range(0, n - 3, 4):
+                a, b = array[rows[k]], array[rows[k + 1]]
+                c, d = array[rows[k + 2]], array[rows[k + 3]]
+                p, q, r, s = scales[k], scales[k + 1], scales[k + 2], scales[k + 3]
+                for j in range(len(x)):
+                    x[j] += p * a[j] + q * b[j] + r * c[j] + s * d[j]
+            for k in range(n - n % 4, n):
+                row_add(matrix, rows[k], scales[k], x)
+
+        return four_at_a_time
+
+    def each_row(matrix, rows, scales, x):
+        for k in range(len(rows)):
+            row_add(matrix, rows[k], scales[k], x)
+
+    return each_row

@@ -1,0 +1,192 @@
+"""Losses of single samples, and one loop over a block of them that gives all that is summed up.
+
+A loss is a tuple of arrays, by whose length loops are compiled for it:
+
+    (low, high, least, most, curvature)    f* = ½·curvature·v² + max(low·v, high·v) on [least, most]
+    (y,)                                   log(1 + e^{−y·t})
+    (y, edge)                              e^z − 1 − z with z = min(y·t − edge, 0)
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+from safesift.arithmetic.compiled.caching import cached_njit
+from safesift.arithmetic.compiled.rows import OPTIONS, inlined, rows_add, rows_dot
+
+# what is summed over the samples, s_i/W times: see `look`
+LOSS, LOAD_UP, LOAD_DOWN, MASS_UP, MASS_DOWN, BEND_UP, BEND_DOWN, CHANGE, DRIFT = range(9)
+N_SUMS = 9
+
+_EPS = 2.220446049250313e-16
+# e^z − 1 − z = z²·(1/2 + z/6 + …): up to z = −1 so many terms are exact to rounding
+_N_TERMS = 20
+
+
+def slope_and_value(loss, i, t):
+    """f'(t) and f(t) of sample i."""
+    raise NotImplementedError
+
+
+@overload(slope_and_value, jit_options=OPTIONS)
+def _slope_and_value(loss, i, t):
+    if len(loss) == 5:
+        return _piecewise
+    return _logistic if len(loss) == 1 else _safe_logistic
+
+
+def _piecewise(loss, i, t):
+    low, high, least, most, curvature = loss
+    beyond = t - min(max(t, low[i]), high[i])
+    if not abs(beyond) > 0.0:
+        # an infinite prediction is not beyond an infinite end; NaN stays
+        nothing = 0.0 if t == t else np.nan
+        return nothing, nothing
+    v = beyond / curvature if curvature > 0.0 else math.copysign(np.inf, beyond)
+    if least[i] <= v <= most[i]:
+        return v, 0.5 * beyond * v
+    v = min(max(v, least[i]), most[i])
+    return v, v * (beyond - 0.5 * curvature * v)
+
+
+def _logistic(loss, i, t):
+    y = loss[0][i]
+    margin = y * t
+    small = math.exp(-abs(margin))
+    if margin > 0.0:
+        return -y * (small / (1.0 + small)), math.log1p(small)
+    return -y / (1.0 + small), math.log1p(small) - margin
+
+
+def _safe_logistic(loss, i, t):
+    y, edge = loss[0][i], loss[1]
+    z = y * t - edge
+    if z >= 0.0:
+        return 0.0, 0.0
+    slope = math.expm1(z)
+    if z <= -1.0 or not z < 0.0:
+        return y * slope, slope - z
+    rest = 0.0
+    for k in range(_N_TERMS, 2, -1):
+        rest = (rest + 1.0) * z / k
+    return y * slope, 0.5 * z * z * (rest + 1.0)
+
+
+@inlined
+def _change(loss, i, t, v, value, error, smoothness, lipschitz):
+    """The most by which the loss changes within some distance."""
+    if smoothness == np.inf:
+        # far from a kink on a flat piece that is nothing, whatever the Lipschitz constant
+        _, below = slope_and_value(loss, i, t - error)
+        _, above = slope_and_value(loss, i, t + error)
+        change = max(below, above) - value + 32.0 * _EPS * value
+    else:
+        change = error * (abs(v) + 0.5 * smoothness * error)
+    return min(change, lipschitz * error) if lipschitz < np.inf else change
+
+
+@njit(nogil=True)
+def _added(total, rest, value):
+    """total + value, and what rounding took away so far: the order of operations matters here."""
+    found = total + value
+    if abs(total) >= abs(value):
+        return found, rest + ((total - found) + value)
+    return found, rest + ((value - found) + total)
+
+
+@inlined
+def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
+    """Slopes and loads s_i·ν_i of a block of samples, and sums over them.
+
+    Parameters
+    ----------
+    loss : tuple of arrays
+        Over all samples, as are shares and norms (of the rows).
+    first : int
+        The first sample of the block.
+    pred, nu, loads : arrays over the block
+        Predictions; what is found.
+    sizes : array
+        Of the targets, over all samples or, of length 1, the same for all.
+    errors : tuple of floats
+        The error of a prediction relative to the norm of its row, and that of any; the smoothness
+        and the Lipschitz constant of the loss.
+    sums : array of shape (N_SUMS,)
+        Added to: s_i/W times the loss; by the sign of the slope, the slope times the norm (LOAD),
+        itself (MASS) and the conjugate there (BEND), absolute values all; how much rounding may
+        have changed the loss (CHANGE) and the gradient (DRIFT).
+    """
+    relative, absolute, smoothness, lipschitz = errors
+    own, losses, rest = np.zeros(N_SUMS), 0.0, 0.0
+    for k in range(len(pred)):
+        i, t = first + k, pred[k]
+        v, value = slope_and_value(loss, i, t)
+        nu[k] = v
+        share = shares[i]
+        if not share > 0.0:
+            loads[k] = 0.0
+            continue
+        loads[k] = share * v
+        norm, size = norms[i], sizes[i if len(sizes) > 1 else 0]
+        error = relative * norm + 4.0 * _EPS * (abs(t) + abs(size) + 1.0) + absolute
+        losses, rest = _added(losses, rest, share * value)
+        own[CHANGE] += share * _change(loss, i, t, v, value, error, smoothness, lipschitz)
+        if smoothness < np.inf:
+            own[DRIFT] += share * norm * (smoothness * error)
+        if v == 0.0:
+            continue
+        down = 1 if v < 0.0 else 0
+        mass = share * abs(v)
+        own[MASS_UP + down] += mass
+        own[LOAD_UP + down] += mass * norm
+        own[BEND_UP + down] += share * abs(t * v - value)
+    own[LOSS] = losses + rest if abs(losses) < np.inf else losses
+    sums += own
+
+
+@cached_njit(**OPTIONS)
+def pass_through(
+    matrix, first, last, block, x, ones, loss, shares, norms, sizes, errors, pred, nu, gradient
+):
+    """Rows first to last, a block at a time: predictions, slopes, and (1/W)·Σ s_i ν_i a_i.
+
+    `ones` says whether rows end with a one; `gradient` is written. Returned are the sums of `look`.
+    """
+    sums, rows = np.zeros(N_SUMS), np.empty(min(block, last - first), np.int64)
+    loads, p = np.empty(len(rows)), len(gradient) - ones
+    total, part = np.zeros(len(gradient)), np.zeros(len(gradient))
+    for start in range(first, last, block):
+        stop = min(start + block, last)
+        n = stop - start
+        for k in range(n):
+            rows[k] = start + k
+        here = pred[start:stop]
+        rows_dot(matrix, rows[:n], x[:p], here)
+        if ones:
+            here += x[p]
+        look(loss, start, here, shares, norms, sizes, errors, nu[start:stop], loads, sums)
+        # rows on flat pieces are not read again
+        n_left = 0
+        for k in range(n):
+            if loads[k] != 0.0:
+                loads[n_left], rows[n_left] = loads[k], start + k
+                n_left += 1
+        part[:] = 0.0
+        rows_add(matrix, rows[:n_left], loads[:n_left], part[:p])
+        if ones:
+            part[p] = loads[:n_left].sum()
+        total += part
+    gradient[:] = total
+    return sums
+
+
+@cached_njit(**OPTIONS)
+def look_at(loss, first, pred, shares, norms, sizes, errors, nu, loads):
+    """`look` by itself; the sums."""
+    sums = np.zeros(N_SUMS)
+    look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums)
+    return sums
