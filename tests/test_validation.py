@@ -186,8 +186,8 @@ def test_refused_before_any_work(name, monkeypatch):
 
     monkeypatch.setattr(Problem, "evaluate", too_late)
     if argument != "X":
-        monkeypatch.setattr(DenseDesign, "blocks", too_late)
-        monkeypatch.setattr(SparseDesign, "blocks", too_late)
+        monkeypatch.setattr(DenseDesign, "block", too_late)
+        monkeypatch.setattr(SparseDesign, "block", too_late)
     refusal(changed)
 
 

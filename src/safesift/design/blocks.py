@@ -60,6 +60,11 @@ class BlockedRows(Design):
         """The largest number of rows in a block of a product with vectors."""
 
     @property
+    def _rows_read_once(self) -> int:
+        """Of blocks that nobody reads a second time: they need not stay in a cache."""
+        return 4 * self.block_rows
+
+    @property
     def gram_rows(self) -> int:
         """The largest number of rows in a block of a Gram matrix."""
         return self.block_rows
@@ -82,7 +87,7 @@ class BlockedRows(Design):
 
     @property
     def sum_error(self) -> float:
-        return self._error_of_sums(self.block_rows)
+        return self._error_of_sums(self._rows_read_once)
 
     @property
     def gram_error(self) -> float:
@@ -114,14 +119,14 @@ class BlockedRows(Design):
             n_blocks = -(-self.n_samples // (n_rows * most))
         return slices(self.n_samples, max(n_blocks, 1) * n_rows)
 
-    def _visit(self, visit: Callable[[slice, NDArray], None]) -> None:
-        """Call something with every block, on several threads."""
+    def _visit(self, visit: Callable[[slice, NDArray], None], n_rows: int) -> None:
+        """Call something with every block of so many rows, on several threads."""
 
         def work(task: slice) -> None:
-            for rows, block in self._read(task, self.block_rows):
+            for rows, block in self._read(task, n_rows):
                 visit(rows, block)
 
-        run(work, self._tasks(self.block_rows))
+        run(work, self._tasks(n_rows))
 
     def _sum(
         self, shapes: Sequence[tuple[int, ...]], add: Adds, n_rows: int, most: int | None = None

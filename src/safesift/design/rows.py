@@ -90,14 +90,14 @@ class RowDesign(BlockedRows):
         def dot(rows: slice, block: NDArray) -> None:
             out[rows] = self._block_dot(block, x)
 
-        self._visit(dot)
+        self._visit(dot, self._rows_read_once)
         return out
 
     def rmatvec(self, u: Array) -> Array:
         def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             self._accumulate(sums[0], block, u[rows])
 
-        return self._sum([(self.n_columns, *u.shape[1:])], add, self.block_rows)[0]
+        return self._sum([(self.n_columns, *u.shape[1:])], add, self._rows_read_once)[0]
 
     def pass_through(self, x: Array, dual: Callable[[Array, slice], Array]) -> tuple[Array, Array]:
         fused = getattr(dual, "fused", None)
@@ -110,7 +110,9 @@ class RowDesign(BlockedRows):
             pred[rows] = self._block_dot(block, x)
             self._accumulate(sums[0], block, dual(pred[rows], rows))
 
-        (gradient,) = self._sum([(self.n_columns, *x.shape[1:])], add, self.block_rows)
+        # products with several columns are worth larger blocks
+        n_rows = self.block_rows if x.ndim == 1 else self._rows_read_once
+        (gradient,) = self._sum([(self.n_columns, *x.shape[1:])], add, n_rows)
         return pred, gradient
 
     @property
@@ -232,7 +234,7 @@ class RowDesign(BlockedRows):
         def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             self._accumulate(sums[0], block, weights[rows, None] * self._block_dot(block, basis))
 
-        return self._sum([(self.n_columns, basis.shape[1])], add, self.block_rows)[0]
+        return self._sum([(self.n_columns, basis.shape[1])], add, self._rows_read_once)[0]
 
     def columns_sq(self, weights: Array) -> Array:
         """Σ weights_i a_ij² for every column, the ones included."""
@@ -240,7 +242,7 @@ class RowDesign(BlockedRows):
         def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             sums[0] += algebra.columns_sq(block, weights[rows])
 
-        (out,) = self._sum([(self.n_features,)], add, self.block_rows)
+        (out,) = self._sum([(self.n_features,)], add, self._rows_read_once)
         return np.append(out, weights.sum()) if self.intercept else out
 
     def projected_sq(self, basis: Array, weights: Array) -> Array:
@@ -252,7 +254,7 @@ class RowDesign(BlockedRows):
             np.square(projected, out=projected)
             out[rows] = projected @ weights
 
-        self._visit(project)
+        self._visit(project, self._rows_read_once)
         return out
 
     @cached_property
@@ -263,7 +265,7 @@ class RowDesign(BlockedRows):
             norms_sq[rows] = algebra.norms_sq(block)
 
         with np.errstate(over="ignore", invalid="ignore"):
-            self._visit(fill)
+            self._visit(fill, self._rows_read_once)
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error
             np.add(norms_sq, self.n_columns * UNDERFLOW, out=norms_sq, where=norms_sq > 0)

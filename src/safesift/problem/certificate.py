@@ -48,6 +48,9 @@ class Certificate(Brief):
         P(point) − min P is at most that.
     reference : float
         What gaps are relative to: P of the best constant model, unless that is 0.
+    noise : float
+        What rounding leaves of a gap that is found without sums over the samples (`Dual.own_gap`),
+        infinite where it cannot be.
     """
 
     problem: Problem
@@ -56,12 +59,14 @@ class Certificate(Brief):
     rounding: Rounding
     gap: float
     reference: float
+    noise: float = math.inf
 
     def improved(self, dual: DualPoint) -> Certificate:
         """The same point with another dual point, where that is better."""
         if not dual.value > self.dual.value:
             return self
-        return replace(self, dual=dual, gap=gap_between(self.at, self.rounding, dual))
+        gap = min(self.gap, gap_between(self.at, self.rounding, dual))
+        return replace(self, dual=dual, gap=gap)
 
     @property
     def relative_gap(self) -> float:
@@ -75,7 +80,7 @@ class Certificate(Brief):
         large, steps still lead to a better model, of which nobody can prove that it is: the rest
         of the gap has to be small by itself, too. Infinite where rounding leaves nothing to prove.
         """
-        aside = self.rounding.value + self.dual.rounding
+        aside = min(self.rounding.value + self.dual.rounding, self.noise)
         if not aside < self.reference:
             return math.inf
         return aside + min(_HARDLY * aside, _SMALL * self.reference)

@@ -26,6 +26,8 @@ from safesift.arithmetic.numerics import (
     total,
 )
 from safesift.arithmetic.printing import Brief
+from safesift.penalties import L2
+from safesift.problem.looks import SideSums
 from safesift.problem.passes import Computation, Transposed
 
 if TYPE_CHECKING:
@@ -230,9 +232,17 @@ class Dual:
 
     # --- the best dual point ----------------------------------------------------------------
 
-    def best(self, at: Evaluation, known: DualPoint | None = None) -> Computation[DualPoint]:
-        """The best dual point on the rays through the slopes at a point, or a better one known."""
-        best = known
+    def best(
+        self, at: Evaluation, known: DualPoint | None = None, enough: float = -math.inf
+    ) -> Computation[DualPoint]:
+        """The best dual point on the rays through the slopes at a point, or a better one known.
+
+        Where the slopes themselves leave a gap of no more than `enough`, no other is looked for.
+        """
+        best, own = known, self.own_gap(at)
+        if own <= enough:
+            found = self._own_point(at, own)
+            return found if best is None or found.value > best.value else best
         for ray in (yield from self._rays(at)):
             ray = yield from self._cancel(ray)
             pulled = yield from self._pulled(ray)
@@ -241,6 +251,52 @@ class Dual:
                     best = dual
         assert best is not None  # there is a ray, and a point on each
         return best
+
+    def own_gap(self, at: Evaluation) -> float:
+        """The duality gap at a point, with its own slopes: for smooth losses and l2 penalties.
+
+        By Fenchel's equality f(t) + f*(ν) = tν it is ‖g‖²/(2·alpha), with g the gradient of P: no
+        sum over the samples is needed, and nothing cancels. An intercept demands that its own
+        coordinate g_c vanish, which it does when the slopes of its sign are shrunk by 1 − η, for
+        η = |g_c| over their mass: that moves g by at most η times their load, and the gap by
+        η·first + η²·second (`SampleSums`). Infinite where nothing is known that way.
+        """
+        return self._gap_of_gradient(at, at.subgradient)
+
+    def own_noise(self, at: Evaluation) -> float:
+        """What is left of `own_gap` where the computed gradient vanishes."""
+        return self._gap_of_gradient(at, np.zeros_like(at.subgradient))
+
+    def _gap_of_gradient(self, at: Evaluation, gradient: Array) -> float:
+        problem = self.problem
+        if not isinstance(problem.penalty, L2) or math.isinf(problem.loss.proved_smoothness):
+            return math.inf
+        p, error = problem.design.n_features, problem.rounding(at).gradient
+        cost = 0.0
+        if problem.fit_intercept:
+            shrink, side = self._shrinking(at, float(gradient[-1]), error)
+            error += shrink * side.load * (1.0 + problem.design.sum_error)
+            cost = shrink * (side.first + shrink * side.second) * (1.0 + 1e-6)
+        # the conjugate of the penalty is its own shape, in whatever space it is
+        return _known(problem.penalty.support(gradient[:p], problem.alpha, error) + cost)
+
+    def _shrinking(self, at: Evaluation, rest: float, error: float) -> tuple[float, SideSums]:
+        """By how much slopes have to shrink for an intercept, and the sums over those of that sign.
+
+        Infinite where their mass does not suffice.
+        """
+        side = at.sums.up if rest > 0 else at.sums.down
+        rest, mass = abs(rest) + error, side.mass * (1.0 - self.problem.design.sum_error - 1e-6)
+        return (rest / mass if rest < mass else math.inf), side
+
+    def _own_point(self, at: Evaluation, gap: float) -> DualPoint:
+        """The dual point that a gap of `own_gap` belongs to."""
+        problem, nu, rounding = self.problem, at.nu, self.problem.rounding(at)
+        if problem.fit_intercept:
+            shrink, _ = self._shrinking(at, float(at.subgradient[-1]), rounding.gradient)
+            nu = nu * np.where((nu > 0) == (at.subgradient[-1] > 0), 1.0 - shrink, 1.0)
+        value = (at.value - rounding.value - gap) - 8 * EPS * (abs(at.value) + gap)
+        return DualPoint(nu, -math.inf if math.isnan(value) else value, 2.0 * rounding.value)
 
     def _pulled(self, ray: Ray) -> Computation[list[DualPoint]]:
         """Feasible points next to one whose v is too large for the penalty, by a hair at best.

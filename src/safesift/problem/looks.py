@@ -16,13 +16,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic import numerics
-from safesift.arithmetic.numerics import EPS, UNDERFLOW, exact_sum, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, exact_sum, row_blocks, total
+from safesift.arithmetic.threads import run
 from safesift.losses import Loss
 
 if TYPE_CHECKING:
     from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
+
+
+class SideSums(NamedTuple):
+    """Of the slopes of one sign: see `SampleSums`."""
+
+    load: float
+    mass: float
+    first: float
+    second: float
 
 
 class SampleSums(NamedTuple):
@@ -36,8 +46,9 @@ class SampleSums(NamedTuple):
         |ν_i|·‖a_i‖, of positive and of negative slopes.
     mass_up, mass_down : float
         |ν_i|.
-    bend_up, bend_down : float
-        |f*(ν_i)|, which is |t_i ν_i − f(t_i)| by Fenchel's equality.
+    first_up, first_down, second_up, second_down : float
+        What it costs the dual value, beside the penalty's part, to shrink those slopes by a factor
+        1 − η: at most η·first + η²·second.
     change : float
         How much the error of the prediction may change the loss.
     drift : float
@@ -51,11 +62,23 @@ class SampleSums(NamedTuple):
     load_down: float
     mass_up: float
     mass_down: float
-    bend_up: float
-    bend_down: float
+    first_up: float
+    first_down: float
+    second_up: float
+    second_down: float
     change: float
     drift: float
     size: float
+
+    @property
+    def up(self) -> SideSums:
+        """Of the positive slopes."""
+        return SideSums(self.load_up, self.mass_up, self.first_up, self.second_up)
+
+    @property
+    def down(self) -> SideSums:
+        """Of the negative slopes."""
+        return SideSums(self.load_down, self.mass_down, self.first_down, self.second_down)
 
     @property
     def load(self) -> float:
@@ -97,6 +120,16 @@ class Look:
             self._loops, rows.start, pred, *self._of_samples, self.nu[rows], loads
         )
         self._note(found)
+        return loads
+
+    def of_all(self, pred: Array) -> Array:
+        """The loads of all samples."""
+        loads = np.empty(len(pred))
+
+        def look(rows: slice) -> None:
+            loads[rows] = self(pred[rows], rows)
+
+        run(look, row_blocks(len(pred)))
         return loads
 
     @property
@@ -173,11 +206,11 @@ def _in_numpy(
     # beyond a kink slopes are others: there a subgradient is taken as it is (`Rounding.cut`)
     kinked = math.isinf(loss.smoothness)
     drift = np.zeros(len(nu)) if kinked else loss.slope_error(pred, error, y)
-    mass, bend = np.abs(nu), np.abs(pred * nu - value)
-    sides = [(mass * norms, shares), (mass, shares), (bend, shares)]
+    mass, nothing = np.abs(nu), np.zeros(len(nu))
+    # by convexity and f*(0) = 0, f*((1 − η)ν) ≤ (1 − η)·f*(ν): that costs at most η·f(t)
     split = [
-        total(np.where(side, weight, 0.0), values)
-        for values, weight in sides
+        total(np.where(side, shares, 0.0), values)
+        for values in (mass * norms, mass, value, nothing)
         for side in (nu > 0, nu < 0)
     ]
     sums = (

@@ -308,9 +308,9 @@ class Problem(Brief):
 
     def certified_by(self, at: Evaluation, dual: DualPoint) -> Certificate:
         """What a given dual point proves at a point."""
-        rounding = self.rounding(at)
-        gap = gap_between(at, rounding, dual)
-        return Certificate(self, at, dual, rounding, gap, self.reference)
+        rounding, own = self.rounding(at), Dual(self)
+        gap = min(gap_between(at, rounding, dual), own.own_gap(at))
+        return Certificate(self, at, dual, rounding, gap, self.reference, own.own_noise(at))
 
     @property
     def constant_value(self) -> float:
@@ -440,6 +440,28 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
                 point, sizes[k], preds[k], looks[k].nu, gradients[k].copy(), looks[k].sums
             )
             for k, (problem, point) in enumerate(queries)
+        ]
+
+
+def evaluate_shifted(problem: Problem, at: Evaluation, shifts: Sequence[float]) -> list[Evaluation]:
+    """Evaluate a problem at a point with other intercepts: one product serves all of them.
+
+    The predictions are those of the point, shifted.
+    """
+    points = [np.append(at.point[:-1], at.point[-1] + shift) for shift in shifts]
+    with np.errstate(over="ignore", invalid="ignore"):
+        # the exact difference of the intercepts, which adding a shift may have rounded
+        moved = [point[-1] - at.point[-1] for point in points]
+        preds = [at.pred + move for move in moved]
+        looks = [Look(problem, problem.design.size(point)) for point in points]
+        loads = [look.of_all(pred) for look, pred in zip(looks, preds, strict=True)]
+        gradients = problem.design.rmatvec(np.stack(loads, axis=1)).T
+        parts = zip(points, preds, looks, gradients, strict=True)
+        return [
+            problem._evaluation(
+                point, problem.design.size(point), pred, look.nu, gradient.copy(), look.sums
+            )
+            for point, pred, look, gradient in parts
         ]
 
 

@@ -10,15 +10,17 @@ import numpy as np
 
 from safesift.arithmetic.numerics import EPS, norm, total
 from safesift.problem.certificate import Certificate
-from safesift.problem.problem import Problem
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.looks import Look
+from safesift.problem.problem import Problem, evaluate_shifted
 
 if TYPE_CHECKING:
     from safesift.regions.ball import Ball
 
-# shifts change by this factor; so many tries reach from the scale of the data to its extremes
-_FACTOR, _MAX_TRIES = 4.0, 30
-# a bound that is hardly better than the last one is not worth another pass
-_HARDLY_BETTER = 0.8
+# shifts grow by this factor; so many passes reach from the scale of the data to its extremes
+_FACTOR, _MAX_PASSES = 4.0, 30
+# the first shift is found in so many tries
+_MAX_TRIES = 6
 # shifts that slopes are tried at, in units of the predictions, and how well the best is found
 _LEAST, _MOST, _BISECTIONS = 1e-14, 1e8, 12
 _UNBOUNDED = (
@@ -40,8 +42,7 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
         c* ≤ c₀ + Δ + (P(x₀, c₀) − P(x₀, c₀ + Δ) + ‖u‖·max‖x* − x₀‖) / S
 
     and the mirror image for S < 0. The same holds for the mean loss alone on the right, since
-    R ≥ 0; that is better far from the optimum. A few shifts Δ are tried, a pass over the data
-    each.
+    R ≥ 0; that is better far from the optimum. Both sides share a pass over the data.
 
     Raises
     ------
@@ -56,15 +57,34 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
         at = problem.evaluate(problem.feasible(at.point))
         limit = at.value + problem.rounding(at).value
     coef, intercept = problem.split(at.point)
-    tangents = _Tangents(
-        problem=problem,
-        coef=coef,
-        intercept=intercept,
-        limit=limit,
-        reach=ball.radius + norm(ball.center - coef),
-    )
+    tangents = _Tangents(problem, at, limit, reach=ball.radius + norm(ball.center - coef))
+    down, up = tangents.farthest(_first_shift(certificate, at))
+    return intercept - down, intercept + up
+
+
+def _first_shift(certificate: Certificate, at: Evaluation) -> float:
+    """About the shift by which the mean loss rises as far as it is known: found without a pass.
+
+    With h the curvature in c a tangent from there gives about ½Δ + gap/(hΔ), and what the reach in
+    x costs, which hardly depends on Δ: the best is where ½hΔ² is the gap.
+    """
+    problem, mean = certificate.problem, at.sums.loss
+    wanted = certificate.gap + 64 * EPS * abs(mean)
     scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.risk.targets.centers))
-    return intercept - tangents.farthest(scale, -1.0), intercept + tangents.farthest(scale, 1.0)
+    shift = scale
+    for _ in range(_MAX_TRIES):
+        rise = max(_mean_loss(problem, at, move) - mean for move in (-shift, shift))
+        factor = math.sqrt(wanted / rise) if rise > 0 else _FACTOR
+        shift = min(max(shift * factor, _LEAST * scale), scale)
+        if 1.0 / _FACTOR < factor < _FACTOR:
+            break
+    return shift
+
+
+def _mean_loss(problem: Problem, at: Evaluation, shift: float) -> float:
+    look = Look(problem, at.size)
+    look.of_all(at.pred + shift)
+    return look.sums.loss
 
 
 def _interval_of_slopes(certificate: Certificate, ball: Ball) -> tuple[float, float]:
@@ -112,44 +132,38 @@ class _Tangents:
     """Tangents of the objective above and below the intercept of a point."""
 
     problem: Problem
-    coef: np.ndarray
-    intercept: float
+    at: Evaluation
     limit: float
     reach: float
 
-    def farthest(self, scale: float, sign: float) -> float:
-        """How far from the intercept, on the side of `sign`, an optimum may lie."""
-        best, shift, factor = self.bound(scale, sign), scale, 1.0 / _FACTOR
-        if math.isinf(best):
-            factor = _FACTOR
-        for _ in range(_MAX_TRIES):
-            shift *= factor
-            bound = self.bound(shift, sign)
-            if math.isfinite(best) and bound >= _HARDLY_BETTER * best:
-                return min(best, bound)
-            best = min(best, bound)
-        if math.isfinite(best):
-            return best
+    def farthest(self, shift: float) -> tuple[float, float]:
+        """How far below and above the intercept an optimum may lie."""
+        best = np.array([math.inf, math.inf])
+        for _ in range(_MAX_PASSES):
+            there = evaluate_shifted(self.problem, self.at, (-shift, shift))
+            best = np.minimum(best, list(map(self._bound, there)))
+            if np.isfinite(best).all():
+                return float(best[0]), float(best[1])
+            shift *= _FACTOR
         raise UnboundedInterceptError(_UNBOUNDED)
 
-    def bound(self, shift: float, sign: float) -> float:
-        """The bound from one tangent, infinite if it falls on the side of `sign`."""
-        problem = self.problem
-        at = problem.evaluate(problem.join(self.coef, self.intercept + sign * shift))
-        rounding = problem.rounding(at)
-        steepness = sign * at.subgradient[-1] - rounding.gradient
+    def _bound(self, there: Evaluation) -> float:
+        """The bound from one tangent, infinite if it does not rise away from the point."""
+        problem, moved = self.problem, float(there.point[-1] - self.at.point[-1])
+        rounding = problem.rounding(there)
+        steepness = math.copysign(1.0, moved) * there.subgradient[-1] - rounding.gradient
         if not steepness > 0:
             return math.inf
-        penalty = problem.penalty.value(self.coef)
-        loss_slope = at.loss_gradient + problem.q
+        penalty = problem.penalty.value(there.point[:-1])
+        loss_slope = there.loss_gradient + problem.q
         if problem.folded is not None:
-            loss_slope = loss_slope + problem.folded.product(at.point)
+            loss_slope = loss_slope + problem.folded.product(there.point)
         rises = (
-            -at.value + at.subgradient_slack + self._tilt(at.subgradient, rounding.gradient),
-            -at.value + problem.alpha * penalty + self._tilt(loss_slope, rounding.gradient),
+            there.subgradient_slack + self._tilt(there.subgradient, rounding.gradient),
+            problem.alpha * penalty + self._tilt(loss_slope, rounding.gradient),
         )
-        rise = self.limit + min(rises) + 2.0 * rounding.value + rounding.cut
-        return shift + max(rise, 0.0) / steepness * (1.0 + 1e-12)
+        rise = (self.limit - there.value) + min(rises) + 2.0 * rounding.value + rounding.cut
+        return abs(moved) + max(rise, 0.0) / steepness * (1.0 + 1e-12)
 
     def _tilt(self, slope: np.ndarray, error: float) -> float:
         return (norm(slope[:-1]) + error) * self.reach

@@ -309,7 +309,7 @@ class Run:
         if reached is None:
             assert proposal.point is not None, "a proposal is a point or an evaluation"
             reached = yield Evaluate(problem, proposal.point)
-        if proposal.searches and before is not None and not reached.value <= before.value:
+        if proposal.searches and before is not None and not _compared(reached, before)[1]:
             reached = yield Evaluate(problem, _best_between(problem, before, reached))
         return reached
 
@@ -326,7 +326,7 @@ class Run:
         level, dual = self.level, Dual(self.level.problem)
         if proposal.ray is None:
             slopes = reached if proposal.slopes is None else proposal.slopes
-            found = yield from dual.best(slopes, self._dual)
+            found = yield from dual.best(slopes, self._dual, enough=level.target)
         else:
             found = yield from dual.feasible(proposal.ray)
         if self._dual is None or found.value > self._dual.value:

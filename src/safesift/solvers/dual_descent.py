@@ -7,7 +7,8 @@ variable is there; or, as in LIBLINEAR, their prediction is further inside their
 other is outside. What the second ground costs is seen, and repaired, when the gap is measured.
 
 An unpenalised intercept c is a proximal-point iteration: next to a centre it is penalised, and the
-centre moves to it after every epoch. At its limit Σ s_i ν_i = 0.
+centre moves to it after every epoch. At its limit Σ s_i ν_i = 0. Rows are measured from their mean,
+so that the coefficients do not do the intercept's work, and it settles as fast as they do.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 16
 _STRICTER = 0.3
 # what an epoch over hardly any row counts, as a share of one over all rows
 _LEAST_SHARE = 0.002
-# what a level costs by itself, and with an intercept or on a long path: measured on 10 000 and
-# 40 000 rows, beside Gram matrices of 500 and of 1 500 columns
+# what a level costs by itself, and on a long path: measured on 10 000 and 40 000 rows, beside Gram
+# matrices of 500 and of 1 500 columns
 _EPOCHS_ALONE, _EPOCHS, _LONG_PATH = 25.0, 75.0, 4
 # how many times the matrix of a cold Newton method is factored
 _FACTORS = 10
@@ -71,9 +72,8 @@ class DualDescent(Solver):
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        # an intercept costs dual steps much, and a matrix serves all levels of a path
-        alone = n_levels < _LONG_PATH and not problem.design.intercept
-        return _EPOCHS_ALONE if alone else _EPOCHS
+        # a matrix serves all levels of a path
+        return _EPOCHS_ALONE if n_levels < _LONG_PATH else _EPOCHS
 
     def region(self, level: Level) -> Region | None:
         if level.screening.region is not None:

@@ -148,6 +148,13 @@ class _Envelope:
         return envelopes + float(part.rest @ point + 0.5 * (self._ridge * point) @ point)
 
 
+# an intercept is so many times as heavy as slopes would respond to it, were rows by themselves: of
+# losses that curve, and of those with kinks
+_HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
+# rows are taken to be at least that share of the typical squared norm away from their mean
+_LEAST_RESPONSE = 1e-2
+
+
 # so many entries of a matrix that reading them from somewhere else in memory costs little
 _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
 
@@ -172,6 +179,8 @@ class Loop:
     _active: NDArray[np.intp]
     _n_active: int
     _worst: float
+    # how far the intercept may still move before rows that left the loop may have to come back
+    _room: float
 
     def __init__(self, problem: Problem, seed: int) -> None:
         from safesift.arithmetic.compiled import dual
@@ -183,18 +192,19 @@ class Loop:
         self._row_length = mean_row_length(design)
         self._group = int(np.clip(_ENTRIES / self._row_length, 1, _MOST_NEIGHBOURS))
         self._entries_visited, self._patience = 0.0, 1.0
-        self._norms_sq = norms_sq = design.feature_norms_sq
+        self._norms_sq = design.feature_norms_sq
         # the next random numbers; 0 is a fixed point of the sequence
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        # an intercept is as heavy as the other features together
-        mean_sq = total(problem.shares, norms_sq) / (float(problem.shares.sum()) or 1.0)
-        self._bias = (mean_sq or 1.0) if problem.fit_intercept else 0.0
         self._problem = problem
         self._first_worst, self._is_first = math.inf, True
         self._last: tuple[float, Array] | None = None
         self._table = self._new_table()
         self._intercept = problem.split(problem.constant_point)[1]
-        self._coef, self._shift = np.zeros(problem.design.n_features), 0.0
+        self._z, self._spread, self._shift = np.zeros(problem.design.n_features), 0.0, 0.0
+        self._middle, self._middle_sq = np.zeros(problem.design.n_features), 0.0
+        self._bias = self._typical_sq = 0.0
+        if problem.fit_intercept:
+            self._centre()
 
     def _new_table(self) -> Array:
         columns, form = self._compiled, self._form
@@ -202,6 +212,24 @@ class Loop:
         table[:, columns.LOW], table[:, columns.HIGH] = form.low, form.high
         table[:, columns.LEAST], table[:, columns.MOST] = form.least, form.most
         return table
+
+    def _centre(self) -> None:
+        """Measure rows from their mean: an intercept is then nobody else's work.
+
+        It is as heavy as the other features together.
+        """
+        problem, shares = self._problem, self._problem.shares
+        weight = float(shares.sum()) or 1.0
+        self._middle = problem.design.rmatvec(shares / weight)[:-1]
+        along, middle_sq = (
+            problem.design.matvec(problem.join(self._middle)),
+            norm(self._middle) ** 2,
+        )
+        self._table[:, self._compiled.ALONG] = along
+        norms_sq = self._norms_sq
+        self._norms_sq = np.maximum(norms_sq - 2.0 * along + middle_sq, 0.0)
+        self._middle_sq = middle_sq
+        self._typical_sq = total(shares, norms_sq) / weight or 1.0
 
     # --- where to begin ---------------------------------------------------------------------
 
@@ -219,13 +247,42 @@ class Loop:
         self._problem = problem
         step = problem.shares / problem.alpha
         self._table[:, columns.STEP] = step
-        self._table[:, columns.Q] = step * (self._norms_sq + self._bias)
+        self._set_steps()
+        if problem.fit_intercept:
+            self._weigh_intercept()
         self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
         self._unshrink()
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
         self._is_first = True
+
+    def _set_steps(self) -> None:
+        """How far a step on each row moves its prediction."""
+        columns = self._compiled
+        self._table[:, columns.Q] = self._table[:, columns.STEP] * (self._norms_sq + self._bias)
+
+    def _weigh_intercept(self) -> None:
+        """How heavy the intercept is, next to its centre: about as heavy as is needed.
+
+        With h = Σ s_i/(curvature + s_i‖a_i‖²/alpha) over the rows that respond to it, the slopes
+        are off by about h times what the intercept is: a weight of alpha/h, or a few times that,
+        finds it in a few rounds, and more would make every row wait for all others.
+        """
+        problem, nu, form = self._problem, self.nu, self._form
+        free = (nu > form.least) & (nu < form.most) & (nu != 0) & (problem.shares > 0)
+        if not free.any():
+            free = problem.shares > 0
+        # a row at the mean of all does not respond for ever
+        norms_sq = np.maximum(self._norms_sq[free], _LEAST_RESPONSE * self._typical_sq)
+        own = self._table[free, self._compiled.STEP] * norms_sq
+        h = total(problem.shares[free], 1.0 / (form.curvature + own))
+        times = _HEAVY if form.curvature > 0 else _HEAVY_WITH_KINKS
+        # and no heavier than the other features together
+        bias = min(times * problem.alpha / h, self._typical_sq)
+        if not 0.5 * bias < self._bias < 2.0 * bias:
+            self._bias = bias
+            self._set_steps()
 
     def _predict(self, alpha: float) -> None:
         """Dual variables for another alpha, on the line through the last two solutions."""
@@ -244,7 +301,7 @@ class Loop:
 
     @property
     def point(self) -> Array:
-        return self._problem.join(self._coef, self._intercept)
+        return self._problem.join(self._z - self._spread * self._middle, self._intercept)
 
     @property
     def complete(self) -> bool:
@@ -260,7 +317,8 @@ class Loop:
         """The dual point; the coefficients are computed afresh from it."""
         problem = self._problem
         gradient = problem.design.rmatvec(problem.shares * self.nu)
-        self._coef = -gradient[: problem.design.n_features] / problem.alpha
+        self._z = -gradient[: problem.design.n_features] / problem.alpha
+        self._spread = -float(gradient[-1]) / problem.alpha if problem.fit_intercept else 0.0
         return Ray(self.nu.copy(), gradient, self.point)
 
     def epoch(self, shrinks: bool) -> float:
@@ -270,9 +328,13 @@ class Loop:
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
         self._entries_visited += self._n_active * self._row_length
         margin = self._worst if shrinks and self._worst > 0 else math.inf
-        self._n_active, self._intercept, self._worst, gap = self._compiled.epoch(
+        self._room = min(self._room, margin)
+        (
+            self._n_active, self._intercept, self._spread, self._worst, gap,
+        ) = self._compiled.epoch(
             self._matrix, self._active, self._n_active, self._group, self._table,
-            self._form.curvature, self._bias, self._coef, self._intercept, margin, self._random,
+            self._form.curvature, self._bias + self._middle_sq, self._z, self._intercept,
+            self._spread, margin, self._random,
         )  # fmt: skip
         if self._is_first:
             self._first_worst, self._is_first = self._worst, False
@@ -280,9 +342,14 @@ class Loop:
         unbalanced = self._unbalanced()
         # where the loss has kinks, one epoch says too little about what the intercept is missing
         self._shift = 0.0
-        if self._form.curvature > 0 or gap <= unbalanced:
+        if problem.fit_intercept and (self._form.curvature > 0 or gap <= unbalanced):
             self._shift = self._bias / problem.alpha * total(problem.shares, self.nu)
             self._intercept -= self._shift
+            self._weigh_intercept()
+            self._room -= abs(self._shift)
+            if self._room < 0 and not self.complete:
+                # rows that left were not that far inside
+                self._unshrink()
         return gap + unbalanced
 
     # --- all variables in the loop at once --------------------------------------------------
@@ -331,7 +398,7 @@ class Loop:
 
     def _unshrink(self) -> None:
         self._active = self._left.copy()
-        self._n_active, self._worst = len(self._active), math.inf
+        self._n_active, self._worst, self._room = len(self._active), math.inf, math.inf
 
     def resume(self, decisions: Decisions | None) -> None:
         """All rows are in the loop again, but those whose dual variable is known."""

@@ -2,10 +2,12 @@
 
 A row of `table` holds what a step needs to know of a sample, in one cache line:
 
-    ν, step, q, low, high, least, most        (and one number that is not used)
+    ν, step, q, low, high, least, most, along
 
 f*(v) = ½·curvature·v² + max(low·v, high·v) on [least, most]. A step of δ moves the coefficients by
-−step·δ·a_i, and so the prediction by −q·δ.
+−step·δ·(a_i − μ), and so the prediction by −q·δ. Rows are centred around μ, which an intercept
+allows and which spares the coefficients from doing its work: x = z − S·μ with z = Σ moves·a_i,
+S = Σ moves and along = a_iᵀμ, so that nothing but z is of the length of a row.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from safesift.arithmetic.compiled.caching import cached_njit
 from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
 
-NU, STEP, Q, LOW, HIGH, LEAST, MOST = range(7)
+NU, STEP, Q, LOW, HIGH, LEAST, MOST, ALONG = range(8)
 COLUMNS = 8
 
 
@@ -82,7 +84,7 @@ def _compact(active, n_active):
 
 
 @cached_njit(**OPTIONS)
-def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin, state):
+def epoch(matrix, active, n_active, group, table, curvature, lift, z, c, spread, margin, state):
     """A step on each of the rows active[:n_active], in random order.
 
     Random are the order of groups of neighbours, which lie next to each other in memory, and the
@@ -99,10 +101,11 @@ def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin,
     table : array of shape (n_samples, 8)
     curvature : float
         Of the conjugate.
-    bias : float
-        A step moves the intercept by bias times what it would move a coefficient of feature 1.
-    x, c : array, float
-        Coefficients, updated; intercept.
+    lift : float
+        A step moves the intercept by `lift − along` times what it would move a coefficient of
+        feature 1; 0 without an intercept.
+    z, c, spread : array, float, float
+        Coefficients, updated; intercept; S.
     margin : float
     state : array of one uint64
         Of the random numbers.
@@ -110,7 +113,7 @@ def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin,
     Returns
     -------
     n_active : int
-    c : float
+    c, spread : float
     worst : float
         The largest distance of a prediction from what its dual variable allows.
     gap : float
@@ -126,7 +129,8 @@ def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin,
             i = active[place]
             row = table[i]
             nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
-            t = row_dot(matrix, i, x) + c
+            along = row[ALONG]
+            t = row_dot(matrix, i, z) + (c - spread * along)
             inside = _inside_by(t, nu, curvature, row)
             if inside >= 0.0:
                 if inside > margin:
@@ -141,6 +145,7 @@ def epoch(matrix, active, n_active, group, table, curvature, bias, x, c, margin,
             if moved != nu:
                 row[NU] = moved
                 scale = row[STEP] * (nu - moved)
-                row_add(matrix, i, scale, x)
-                c += bias * scale
-    return _compact(active, n_active), c, worst, gap
+                row_add(matrix, i, scale, z)
+                c += (lift - along) * scale
+                spread += scale
+    return _compact(active, n_active), c, spread, worst, gap

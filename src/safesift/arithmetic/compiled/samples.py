@@ -19,10 +19,15 @@ from safesift.arithmetic.compiled.caching import cached_njit
 from safesift.arithmetic.compiled.rows import OPTIONS, inlined, rows_add, rows_dot
 
 # what is summed over the samples, s_i/W times: see `look`
-LOSS, LOAD_UP, LOAD_DOWN, MASS_UP, MASS_DOWN, BEND_UP, BEND_DOWN, CHANGE, DRIFT = range(9)
-N_SUMS = 9
+(
+    LOSS, LOAD_UP, LOAD_DOWN, MASS_UP, MASS_DOWN, FIRST_UP, FIRST_DOWN, SECOND_UP, SECOND_DOWN,
+    CHANGE, DRIFT,
+) = range(11)  # fmt: skip
+N_SUMS = 11
 
 _EPS = 2.220446049250313e-16
+# a bound of the second order that is so many times the loss is not worth having
+_MUCH = 100.0
 # e^z − 1 − z = z²·(1/2 + z/6 + …): up to z = −1 so many terms are exact to rounding
 _N_TERMS = 20
 
@@ -76,6 +81,30 @@ def _safe_logistic(loss, i, t):
     return y * slope, 0.5 * z * z * (rest + 1.0)
 
 
+def second_order(loss, i, t, v, value):
+    """A q with f*((1−η)v) − f*(v) + η·t·v ≤ η·max(f(t) − q, 0) + η²·q for all η in [0, 1]."""
+    raise NotImplementedError
+
+
+@overload(second_order, jit_options=OPTIONS)
+def _second_order(loss, i, t, v, value):
+    if len(loss) == 5:
+
+        def piecewise(loss, i, t, v, value):
+            # f* is a parabola and a kink at 0: it is exactly that
+            return 0.5 * loss[4] * v * v
+
+        return piecewise
+
+    def entropy(loss, i, t, v, value):
+        # the divergence of v·log v + (1 − v)·log(1 − v), or of a part of it, is at most that of χ²
+        size = abs(v)
+        bound = size / (1.0 - size) if size < 1.0 else np.inf
+        return bound if bound <= _MUCH * value else 0.0
+
+    return entropy
+
+
 @inlined
 def _change(loss, i, t, v, value, error, smoothness, lipschitz):
     """The most by which the loss changes within some distance."""
@@ -117,8 +146,8 @@ def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
         and the Lipschitz constant of the loss.
     sums : array of shape (N_SUMS,)
         Added to: s_i/W times the loss; by the sign of the slope, the slope times the norm (LOAD),
-        itself (MASS) and the conjugate there (BEND), absolute values all; how much rounding may
-        have changed the loss (CHANGE) and the gradient (DRIFT).
+        itself (MASS), and what shrinking slopes costs, in first and second order (FIRST, SECOND);
+        how much rounding may have changed the loss (CHANGE) and the gradient (DRIFT).
     """
     relative, absolute, smoothness, lipschitz = errors
     own, losses, rest = np.zeros(N_SUMS), 0.0, 0.0
@@ -143,7 +172,11 @@ def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
         mass = share * abs(v)
         own[MASS_UP + down] += mass
         own[LOAD_UP + down] += mass * norm
-        own[BEND_UP + down] += share * abs(t * v - value)
+        second = second_order(loss, i, t, v, value)
+        own[SECOND_UP + down] += share * second
+        # of an entropy the bound of the second order holds by itself
+        if second == 0.0 or len(loss) == 5:
+            own[FIRST_UP + down] += share * max(value - second, 0.0)
     own[LOSS] = losses + rest if abs(losses) < np.inf else losses
     sums += own
 
