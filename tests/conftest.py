@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-# tests run side by side: BLAS threads of one would spin while those of another work
+# tests run side by side: BLAS threads of one would spin while those of another work, and what is
+# tested of the library's own threads says how many there are
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings

@@ -30,7 +30,7 @@ def problem(loss="squared_hinge", penalty="l2", p=8, **how):
         ("relay", {"loss": "hinge"}),
         ("dual_descent", {"loss": "hinge", "p": 6000}),
         ("relay", {"p": 600}),
-        ("newton", {"p": 600, "fit_intercept": True}),
+        ("relay", {"p": 600, "fit_intercept": True}),
         ("sparse_newton", {"penalty": "l1"}),
         ("sparse_newton", {"penalty": "elastic_net", "loss": "logistic", "p": 3000}),
         ("newton_cg", {"loss": "logistic", "p": 300}),

@@ -178,7 +178,9 @@ def test_pass_through_is_both_products(storage, block_rows, data):
             return np.cos(pred) + np.arange(len(rows))[where]
 
         pred, gradient = design.pass_through(x, dual)
-        np.testing.assert_array_equal(pred, design.matvec(x))
+        # in blocks of another size, sums may be made in another order
+        size = design.row_norms * np.linalg.norm(x)
+        assert (np.abs(pred - design.matvec(x)) <= 2.0 * design.dot_error * size).all()
         expected = np.cos(pred) + np.arange(len(rows))
         np.testing.assert_allclose(gradient, rows.T @ expected, **room(rows.T, expected))
         assert (seen == 1).all()

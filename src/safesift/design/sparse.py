@@ -44,6 +44,11 @@ class CsrProducts(RowDesign):
     def csr_rows(self) -> NDArray[np.intp]:
         """The increasing indices of the rows that belong to the design."""
 
+    @property
+    def _rows_read_once(self) -> int:
+        # a block is a task already
+        return self.block_rows
+
     def _blocks_read(self) -> list[slice]:
         """The blocks of rows, counted as read."""
         if not self.held:

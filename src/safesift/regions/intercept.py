@@ -17,12 +17,14 @@ from safesift.problem.problem import Problem, evaluate_shifted
 if TYPE_CHECKING:
     from safesift.regions.ball import Ball
 
-# shifts grow by this factor; so many passes reach from the scale of the data to its extremes
-_FACTOR, _MAX_PASSES = 4.0, 30
+# shifts change by this factor
+_FACTOR = 4.0
+# a bound that is hardly better than the last one is not worth another pass
+_HARDLY_BETTER = 0.8
 # the first shift is found in so many tries
 _MAX_TRIES = 6
 # shifts that slopes are tried at, in units of the predictions, and how well the best is found
-_LEAST, _MOST, _BISECTIONS = 1e-14, 1e8, 12
+_LEAST, _MOST, _BISECTIONS = 1e-14, 1e18, 12
 _UNBOUNDED = (
     "fit_intercept=True: the data do not bound the intercept (is there only one class, or a loss "
     "that is flat on one side?); use fit_intercept=False."
@@ -42,7 +44,7 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
         c* ≤ c₀ + Δ + (P(x₀, c₀) − P(x₀, c₀ + Δ) + ‖u‖·max‖x* − x₀‖) / S
 
     and the mirror image for S < 0. The same holds for the mean loss alone on the right, since
-    R ≥ 0; that is better far from the optimum. Both sides share a pass over the data.
+    R ≥ 0; that is better far from the optimum. A few shifts Δ share a pass over the data.
 
     Raises
     ------
@@ -58,11 +60,12 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
         limit = at.value + problem.rounding(at).value
     coef, intercept = problem.split(at.point)
     tangents = _Tangents(problem, at, limit, reach=ball.radius + norm(ball.center - coef))
-    down, up = tangents.farthest(_first_shift(certificate, at))
+    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.risk.targets.centers))
+    down, up = tangents.farthest(_first_shift(certificate, at, scale), scale)
     return intercept - down, intercept + up
 
 
-def _first_shift(certificate: Certificate, at: Evaluation) -> float:
+def _first_shift(certificate: Certificate, at: Evaluation, scale: float) -> float:
     """About the shift by which the mean loss rises as far as it is known: found without a pass.
 
     With h the curvature in c a tangent from there gives about ½Δ + gap/(hΔ), and what the reach in
@@ -70,7 +73,6 @@ def _first_shift(certificate: Certificate, at: Evaluation) -> float:
     """
     problem, mean = certificate.problem, at.sums.loss
     wanted = certificate.gap + 64 * EPS * abs(mean)
-    scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.risk.targets.centers))
     shift = scale
     for _ in range(_MAX_TRIES):
         rise = max(_mean_loss(problem, at, move) - mean for move in (-shift, shift))
@@ -136,16 +138,33 @@ class _Tangents:
     limit: float
     reach: float
 
-    def farthest(self, shift: float) -> tuple[float, float]:
-        """How far below and above the intercept an optimum may lie."""
-        best = np.array([math.inf, math.inf])
-        for _ in range(_MAX_PASSES):
-            there = evaluate_shifted(self.problem, self.at, (-shift, shift))
-            best = np.minimum(best, list(map(self._bound, there)))
-            if np.isfinite(best).all():
-                return float(best[0]), float(best[1])
-            shift *= _FACTOR
-        raise UnboundedInterceptError(_UNBOUNDED)
+    def farthest(self, shift: float, scale: float) -> tuple[float, float]:
+        """How far below and above the intercept an optimum may lie.
+
+        Where the ball is small the first shift is about the best. Where it is not, the best may be
+        anywhere below the scale of the predictions: others are tried from there on, several in a
+        pass, as long as that is worth one.
+        """
+        found = self._bounds([shift, scale, scale / _FACTOR])
+        best = found.min(axis=0)
+        while np.isinf(best).any() and scale < _MOST * self.problem.unit:
+            scale *= _FACTOR**2
+            best = np.minimum(best, self._bounds([scale / _FACTOR, scale]).min(axis=0))
+        if np.isinf(best).any():
+            raise UnboundedInterceptError(_UNBOUNDED)
+        better = found[0] > best
+        while better.any() and scale > shift:
+            scale /= _FACTOR**2
+            found = self._bounds([scale, scale / _FACTOR])
+            better = found.min(axis=0) < _HARDLY_BETTER * best
+            best = np.minimum(best, found.min(axis=0))
+        return float(best[0]), float(best[1])
+
+    def _bounds(self, shifts: list[float]) -> np.ndarray:
+        """Below and above, for every shift."""
+        both = [sign * shift for shift in shifts for sign in (-1.0, 1.0)]
+        there = evaluate_shifted(self.problem, self.at, both)
+        return np.reshape(list(map(self._bound, there)), (len(shifts), 2))
 
     def _bound(self, there: Evaluation) -> float:
         """The bound from one tangent, infinite if it does not rise away from the point."""

@@ -33,8 +33,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _MAX_ROUNDS = 3
-# where a larger share of the rows may lose its curvature, the point is not near enough yet
-_MANY = 0.02
+# where a larger share of the rows may lose its curvature, and not only a few, the point is not near
+# enough yet
+_MANY, _FEW_ROWS = 0.02, 1000
 # inverse iterations for the least eigenvalue, and the share of it that is then proved
 _ITERATIONS, _SHARE = 3, 0.5
 
@@ -77,7 +78,7 @@ class NearOptimum(Region):
             failing = _failing(center, weights, radius)
             if not failing.any():
                 return _ball(center.certificate, radius)
-            if np.count_nonzero(failing) > _MANY * len(failing):
+            if np.count_nonzero(failing) > max(_MANY * len(failing), _FEW_ROWS):
                 break
             kept &= ~failing
             weights = np.where(kept, weights, 0.0)
