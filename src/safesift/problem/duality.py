@@ -275,19 +275,28 @@ class Dual:
         cost = 0.0
         if problem.fit_intercept:
             shrink, side = self._shrinking(at, float(gradient[-1]), error)
-            error += shrink * side.load * (1.0 + problem.design.sum_error)
-            cost = shrink * (side.first + shrink * side.second) * (1.0 + 1e-6)
+            error += shrink * side.load
+            cost = shrink * (side.first + shrink * side.second)
         # the conjugate of the penalty is its own shape, in whatever space it is
         return _known(problem.penalty.support(gradient[:p], problem.alpha, error) + cost)
 
     def _shrinking(self, at: Evaluation, rest: float, error: float) -> tuple[float, SideSums]:
         """By how much slopes have to shrink for an intercept, and the sums over those of that sign.
 
-        Infinite where their mass does not suffice.
+        At exact predictions slopes are others by `SampleSums.drift` in all (rows with a one at the
+        end are no shorter than 1), and losses by `SampleSums.change`. Infinite where there are not
+        slopes enough.
         """
-        side = at.sums.up if rest > 0 else at.sums.down
-        rest, mass = abs(rest) + error, side.mass * (1.0 - self.problem.design.sum_error - 1e-6)
-        return (rest / mass if rest < mass else math.inf), side
+        sums, some = at.sums, 1e-6 + self.problem.design.sum_error
+        side = sums.up if rest > 0 else sums.down
+        exact = SideSums(
+            load=(side.load + sums.drift) * (1.0 + some),
+            mass=side.mass * (1.0 - some) - sums.drift,
+            first=(side.first + sums.change) * (1.0 + some),
+            second=(side.second + sums.change) * (1.0 + some),
+        )
+        rest = abs(rest) + error
+        return (rest / exact.mass if rest < exact.mass else math.inf), exact
 
     def _own_point(self, at: Evaluation, gap: float) -> DualPoint:
         """The dual point that a gap of `own_gap` belongs to."""

@@ -172,7 +172,10 @@ def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
         mass = share * abs(v)
         own[MASS_UP + down] += mass
         own[LOAD_UP + down] += mass * norm
-        second = second_order(loss, i, t, v, value)
+        # of an entropy it depends on the prediction exponentially
+        second = second_order(loss, i, t, v, value) if error < 0.1 or len(loss) == 5 else 0.0
+        if len(loss) != 5:
+            second *= 1.0 + 4.0 * error
         own[SECOND_UP + down] += share * second
         # of an entropy the bound of the second order holds by itself
         if second == 0.0 or len(loss) == 5:
