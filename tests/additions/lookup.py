@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from safesift.design import RowDesign
 
 # entries that are looked up at a time
-_BLOCK = 2**17
+_BLOCK = 2**15
 
 
 @dataclass(frozen=True, eq=False)
