@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -180,12 +182,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
     if args.quick:
-        args.repeats, args.limit = 1, min(args.limit, 5.0)
+        args.repeats, args.limit = 1, min(args.limit, 2.0)
     return args
 
 
 def main() -> None:
     args = arguments()
+    # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     cases = [] if args.table else chosen(args.only)
     console, book = wide_console(), Book(kept=not args.quick)
     load = BUSY if args.busy else QUIET

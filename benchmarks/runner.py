@@ -144,13 +144,13 @@ class Runner:
 
 
 @contextmanager
-def spinning(n_processes: int) -> Iterator[None]:
+def spinning(n_processes: int) -> Iterator[list[subprocess.Popen]]:
     """So many processes that do nothing, as fast as they can, pinned to no core."""
     started: list[subprocess.Popen] = []
     try:
         for _ in range(n_processes):
             started.append(subprocess.Popen([sys.executable, "-S", "-c", _SPIN]))
-        yield
+        yield started
     finally:
         for process in started:
             process.kill()
