@@ -30,6 +30,8 @@ _TIGHTER = math.sqrt(10.0)
 _STUCK_STEPS, _TIGHTEST = 6, 1e-15
 # all that a search tries may take that many times the time a solver has
 _SEARCH_SHARE = 3.0
+# ours is given no tolerance that is smaller, relative to the gap that is asked for
+_LEAST_SHARE = 1e-4
 # how much nearer the lower bounds are than what is asked for, and how long they may take
 _FLOOR_SHARE, _FLOOR_TIME = 1e-2, 4.0
 
@@ -245,7 +247,7 @@ class Ours(Contestant):
         self._task = task
         self._options = {
             "loss": task.loss, "penalty": task.penalty, "fit_intercept": task.intercept == FREE,
-            "n_jobs": threads,
+            "n_jobs": threads, "random_state": 0,
         }  # fmt: skip
         self._floors: dict[str, Floors | None] = {}
 
@@ -277,7 +279,7 @@ class Ours(Contestant):
                 evaluator.measure(one.model, one.alpha, stage.floors_at(one.alpha)).gap <= stage.tol
                 for one in fitted
             )
-            if reached or tol < _FLOOR_SHARE * stage.tol:
+            if reached or tol < _LEAST_SHARE * stage.tol:
                 return Found(stage, None, reached)
             tol /= _TIGHTER
 
