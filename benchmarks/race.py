@@ -61,7 +61,8 @@ def _race_stage(
     """Search where nothing is known, perform and measure; False where the time was up."""
     tell("begin")
     times: list[float] = []
-    if stage.tols is None:
+    cold = stage.tols is not None
+    if not cold:
         found = contestant.search(stage, evaluator, tell)
         if found is None:
             tell("late")
@@ -71,27 +72,27 @@ def _race_stage(
         if not found.reached:
             tell("stuck")
             run = replace(run, repeats=1)
-    elif run.solver == OURS:
-        contestant.perform(stage)  # what is compiled, and pages touched for the first time
-    return _perform(contestant, evaluator, stage, run, times, tell)
+    return _perform(contestant, evaluator, stage, run, times, tell, cold=cold)
 
 
 def _perform(
     contestant: Contestant, evaluator: Evaluator, stage: Stage, run: Run, times: list[float],
-    tell: Tell,
+    tell: Tell, *, cold: bool,
 ) -> bool:  # fmt: skip
     """The clock runs here, and the models of the last time are measured."""
     fitted: list[Fitted] = []
     for seconds in times:
         tell("time", seconds=seconds)
-    while _again(times, run.repeats, stage.limit):
-        try:
+    try:
+        if cold:
+            contestant.perform(stage)  # what is compiled, and pages touched for the first time
+        while _again(times, run.repeats, stage.limit):
             seconds, fitted = timed(partial(contestant.perform, stage))
-        except TimeoutError:
-            tell("late")
-            return False
-        times.append(seconds)
-        tell("time", seconds=seconds)
+            times.append(seconds)
+            tell("time", seconds=seconds)
+    except TimeoutError:
+        tell("late")
+        return False
     for one in fitted:
         gap = evaluator.measure(one.model, one.alpha, stage.floors_at(one.alpha)).gap
         tell("point", alpha=one.alpha, gap=gap, reached=bool(gap <= stage.tol))
