@@ -31,7 +31,7 @@ _STUCK_STEPS, _TIGHTEST = 6, 1e-15
 # all that a search tries may take that many times the time a solver has
 _SEARCH_SHARE = 3.0
 # ours is given no tolerance that is smaller, relative to the gap that is asked for
-_LEAST_SHARE = 1e-4
+_LEAST_SHARE = 1e-6
 # how much nearer the lower bounds are than what is asked for, and how long they may take
 _FLOOR_SHARE, _FLOOR_TIME = 1e-2, 4.0
 
@@ -268,17 +268,19 @@ class Ours(Contestant):
         stage = replace(stage, floors=self._lower_bounds(stage, evaluator))
         if stage.floors is not None:
             tell("floors", floors=stage.floors)
-        tol = stage.tol
+        tol, by_value = stage.tol, False
         while True:
             stage = replace(stage, tols=(tol,) * len(stage.alphas))
             try:
-                fitted = self.perform(stage)
+                seconds, fitted = timed(lambda stage=stage: self.perform(stage))
             except TimeoutError:
                 return None
-            reached = all(
-                evaluator.measure(one.model, one.alpha, stage.floors_at(one.alpha)).gap <= stage.tol
-                for one in fitted
-            )
+            found = [evaluator.measure(one.model, one.alpha, stage.floors_at(one.alpha))
+                     for one in fitted]  # fmt: skip
+            if not by_value and all(one.excess <= stage.tol for one in found):
+                tell("by_value", seconds=seconds)
+                by_value = True
+            reached = all(one.gap <= stage.tol for one in found)
             if reached or tol < _LEAST_SHARE * stage.tol:
                 return Found(stage, None, reached)
             tol /= _TIGHTER

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -26,8 +26,8 @@ from tasks import Evaluator
 
 # what takes no longer than so many seconds in all is repeated that many times as often
 _SHORT, _MORE = 1.0, 3
-# the storages are tried out in that many times the time a solver has
-_TRIAL_TIME = 4.0
+# the storages are tried out in that many times the time a solver has, at least in so many seconds
+_TRIAL_TIME, _LEAST_TRIAL = 4.0, 30.0
 
 
 def race(run: Run, tell: Tell) -> None:
@@ -110,17 +110,23 @@ def _prepared(contestant: Contestant, X: Any, y: np.ndarray, run: Run) -> str:
     """Hand over the data in the storage of the fastest trial, after one that compiles."""
     kinds = storages(X, contestant.storages) if run.storage is None else [run.storage]
     few, seconds = _few_rows(y), {}
-    with killed_after(_TRIAL_TIME * run.stages[0].limit):
+    with killed_after(max(_TRIAL_TIME * run.stages[0].limit, _LEAST_TRIAL)):
         for kind in kinds:
             contestant.prepare(stored(X[few], kind), y[few])
             contestant.trial(run.stages)
             contestant.prepare(stored(X, kind), y)
             if len(kinds) > 1:
-                seconds[kind] = min(timed(partial(contestant.trial, run.stages))[0] for _ in "12")
+                seconds[kind] = _trial_seconds(partial(contestant.trial, run.stages))
     best = min(kinds, key=lambda kind: seconds.get(kind, 0.0))
     if best != kinds[-1]:
         contestant.prepare(stored(X, best), y)
     return best
+
+
+def _trial_seconds(trial: Callable[[], None]) -> float:
+    """Of the better of two, where one is over soon."""
+    seconds, _ = timed(trial)
+    return seconds if seconds > _SHORT else min(seconds, timed(trial)[0])
 
 
 def _few_rows(y: np.ndarray, most: int = 200) -> np.ndarray:

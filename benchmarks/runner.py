@@ -112,7 +112,9 @@ class Runner:
             outcome.failure = failure or outcome.failure
             begun = {e["stage"] for e in events if e["event"] == "begin"}
             if not begun:
-                break  # nor would it the next time
+                # nor would it the next time
+                outcome.failure = outcome.failure or "its first trials took too long"
+                break
             _take_in(outcome, events, [stage for stage in waiting if stage.key in begun])
             waiting = _not_yet(outcome, [stage for stage in waiting if stage.key not in begun])
         outcome.others = max(others, default=None)
@@ -233,14 +235,15 @@ def stage_outcome(events: list[dict], stage: Stage) -> StageOutcome:
         reached=complete and all(point["reached"] for point in points),
         gap=max((point["gap"] for point in points), default=math.inf),
         stuck="stuck" in kinds,
-        seconds_by_excess=_by_excess(alphas, seconds) if complete and stage.name != CV else seconds,
+        seconds_by_excess=_by_excess(kinds, stage, seconds) if complete else seconds,
         times=times,
         tols=kinds["tols"][0]["tols"] if "tols" in kinds else stage.tols or (),
         chosen=points[-1]["alpha"] if complete else None,
     )
 
 
-def _by_excess(alphas: list[dict], seconds: float) -> float:
-    """Of a search; nan in it where no setting came that near, and ours has none."""
-    known = sum(point["seconds_by_excess"] for point in alphas) if alphas else math.nan
+def _by_excess(kinds: dict[str, list[dict]], stage: Stage, seconds: float) -> float:
+    """Of a search, alpha by alpha (nan in it where no setting came that near), or of the whole."""
+    found = kinds.get("by_value") or ([] if stage.name == CV else kinds.get("alpha", []))
+    known = sum([one.get("seconds_by_excess", one["seconds"]) for one in found] or [math.nan])
     return seconds if math.isnan(known) else min(seconds, known)

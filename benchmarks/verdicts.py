@@ -58,7 +58,7 @@ class Line:
     bound : bool
         Whether no peer arrived, so that the ratio is at least that large.
     by_value : float or None
-        The ratio if peers had only to come near the optimal value.
+        The ratio if everybody had only to come near the optimal value.
     mixed : bool
         Whether the two were measured on different machines, or with different versions.
     """
@@ -92,7 +92,7 @@ def line(book: Book, place: Place, stage: str) -> Line | None:
     if not rivals:
         return Line(ours)
     peer = min(rivals, key=lambda name: rivals[name].seconds)
-    by_value = min(one.seconds_by_excess for one in rivals.values()) / ours.seconds
+    by_value = min(one.seconds_by_excess for one in rivals.values()) / ours.seconds_by_excess
     mixed = book.fact(place, OURS, "machine") != book.fact(place, peer, "machine")
     return Line(ours, peer, rivals[peer], not arrived, by_value, mixed)
 

@@ -211,6 +211,9 @@ def test_a_stage_that_was_killed_is_a_lower_bound(benchmark):
     tols = {"event": "tols", "tols": [0.1, 0.1]}
     done = runner.stage_outcome([point, point, tols, *times], stage)
     assert done.reached and done.seconds == 4.0 and done.seconds_by_excess == 2.0
+    ours = [{"event": "by_value", "seconds": 1.5}, {"event": "point", "alpha": 1e-3, "gap": 1e-7,
+            "reached": True}]  # fmt: skip
+    assert runner.stage_outcome([*ours, tols, *times], stage).seconds_by_excess == 1.5
     stuck = runner.stage_outcome(
         [point | {"reached": False}, tols, {"event": "stuck"}, *times], stage
     )
