@@ -160,8 +160,12 @@ def ridge_sheet() -> Sheet | None:
     """The multiples of a Ridge fit, where `price_of_ridge.py` has measured them."""
     from price_of_ridge import sheet
 
-    found = results.read("price_of_ridge").get("data")
-    return None if found is None else sheet(found)
+    found = results.read("price_of_ridge")
+    if not found:
+        return None
+    known = sheet(found["data"])
+    known.title += f" ({found['machine']})"
+    return known
 
 
 def _machine(facts: dict) -> str:
@@ -180,10 +184,11 @@ def _peer_cells(found: Line) -> tuple[str, str]:
 
 
 def _ratio(found: Line) -> str:
-    """≥ where no peer arrived, * where the two come from different machines."""
+    """≥ where no peer arrived, * where the two come from different machines, ~ where disturbed."""
     if found.ratio is None:
         return ""
-    return f"{'≥ ' if found.bound else ''}{number(found.ratio)}{'*' if found.mixed else ''}"
+    marks = ("*" if found.mixed else "") + ("~" if found.disturbed else "")
+    return f"{'≥ ' if found.bound else ''}{number(found.ratio)}{marks}"
 
 
 def _aim(sign: str, verdict: Verdict) -> str:

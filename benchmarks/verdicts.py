@@ -13,6 +13,8 @@ from runs import OURS
 MOST_BUSY, MOST_INTERCEPT = 3.0, 1.5
 # the best peer over ours beside the same load: at least
 LEAST_BUSY = 1.0
+# cores that other processes keep busy, from which on nothing is quiet
+DISTURBED = 0.25
 
 MET, MISSED, OPEN, UNKNOWN = "met", "missed", "open", ""
 
@@ -61,6 +63,8 @@ class Line:
         The ratio if everybody had only to come near the optimal value.
     mixed : bool
         Whether the two were measured on different machines, or with different versions.
+    disturbed : bool
+        Whether processes that are no part of the race kept cores busy beside one of them.
     """
 
     ours: StageOutcome
@@ -69,6 +73,7 @@ class Line:
     bound: bool = False
     by_value: float | None = None
     mixed: bool = False
+    disturbed: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -90,11 +95,17 @@ def line(book: Book, place: Place, stage: str) -> Line | None:
     }
     rivals = arrived or late
     if not rivals:
-        return Line(ours)
+        return Line(ours, disturbed=_disturbed(book, place, OURS))
     peer = min(rivals, key=lambda name: rivals[name].seconds)
     by_value = min(one.seconds_by_excess for one in rivals.values()) / ours.seconds_by_excess
     mixed = book.fact(place, OURS, "machine") != book.fact(place, peer, "machine")
-    return Line(ours, peer, rivals[peer], not arrived, by_value, mixed)
+    disturbed = _disturbed(book, place, OURS, peer)
+    return Line(ours, peer, rivals[peer], not arrived, by_value, mixed, disturbed)
+
+
+def _disturbed(book: Book, place: Place, *solvers: str) -> bool:
+    others = [book.fact(place, solver, "others") for solver in solvers]
+    return any(cores is not None and cores > DISTURBED for cores in others)
 
 
 def against_peers(case: Case, place: Place, stage: str, found: Line) -> Verdict:

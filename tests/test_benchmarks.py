@@ -243,6 +243,9 @@ def test_who_arrives_is_compared_and_who_is_stuck_never_does(benchmark):
     book, place = _book(benchmark, solvers)
     found = verdicts.line(book, place, "path")
     assert (found.peer, found.ratio, found.bound) == ("cyanure", 60.0, True)
+    assert not found.disturbed
+    solvers["cyanure"].others = 0.9
+    assert verdicts.line(*_book(benchmark, solvers), "path").disturbed
     book, place = _book(benchmark, solvers | {"ReHLine": _outcome(benchmark, 7.0)})
     found = verdicts.line(book, place, "path")
     assert (found.peer, found.ratio, found.bound) == ("ReHLine", 3.5, False)
