@@ -27,6 +27,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/curvature_power.py
 	$(BIN)/python benchmarks/convolution_cost.py
 	$(BIN)/python benchmarks/paths_vs_peers.py
+	$(BIN)/python benchmarks/paths_vs_peers.py --busy
 	$(BIN)/python benchmarks/price_of_ridge.py
 	$(BIN)/python benchmarks/kernels_vs_svc.py
 	$(BIN)/python benchmarks/growth.py
@@ -66,4 +67,6 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper
+	# it asks for NumPy 1, and what the race needs of it works with NumPy 2
+	$(BIN)/python -m pip install --quiet --no-deps 'adelie>=1.1.52'
 	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,13 @@ def mnist() -> Dataset:
     return Dataset(X / np.linalg.norm(X, axis=1, keepdims=True), np.where(y == 9, 1.0, -1.0))
 
 
+def mnist_ten(rows: int | None = None) -> Dataset:
+    """The same pixels of so many rows; ten classes."""
+    with np.load(folder() / "mnist.npz") as file:
+        digits = file["y_train"].astype(np.float64)
+    return Dataset(mnist().X[:rows], digits[:rows])
+
+
 def mnist_fourier() -> Dataset:
     """512 random Fourier features of the pixels: dense, rows of norm about 1."""
     from sklearn.kernel_approximation import RBFSampler
@@ -55,6 +63,13 @@ def covtype() -> Dataset:
     """Standardised and divided by the rms row norm, class 2 against the rest."""
     X, y = _standardised_covtype()
     return Dataset(_unit_rms(X), np.where(y == 2, 1.0, -1.0))
+
+
+def covtype_rows(rows: int) -> Dataset:
+    """So many of its rows, drawn at random: the file is sorted."""
+    X, y = covtype()
+    chosen = np.random.default_rng(0).permutation(len(y))[:rows]
+    return Dataset(X[chosen], y[chosen])
 
 
 def covtype_elevation() -> Dataset:
@@ -82,8 +97,14 @@ def a9a() -> Dataset:
 
 def news20() -> Dataset:
     """Sparse, class 1 against the rest, rows of norm 1."""
+    X, y = news20_twenty()
+    return Dataset(X, np.where(y == 1, 1.0, -1.0))
+
+
+def news20_twenty() -> Dataset:
+    """The same of twenty classes."""
     X, y = load_svmlight_file(str(folder() / "news20.svmlight.bz2"))
-    return Dataset(_unit_rows(X), np.where(y == 1, 1.0, -1.0))
+    return Dataset(_unit_rows(X), y)
 
 
 def imdb() -> Dataset:
@@ -110,6 +131,36 @@ def synthetic() -> Dataset:
     return Dataset(X, np.where(signal > 0, 1.0, -1.0))
 
 
+def synthetic_three() -> Dataset:
+    """The same rows, three classes."""
+    X, _ = synthetic()
+    rng = np.random.default_rng(1)
+    scores = X @ rng.standard_normal((20, 3)) + 0.3 * rng.standard_normal((3000, 3))
+    return Dataset(X, scores.argmax(axis=1).astype(np.float64))
+
+
+def onehot() -> Dataset:
+    """Made up: twelve categories in 311 columns, 50 000 rows, sparse; three noisy classes.
+
+    Few values of a category are frequent and many are rare, as in tables of real life.
+    """
+    from scipy import sparse
+
+    rng, n = np.random.default_rng(0), 50_000
+    columns, scores, first = [], np.zeros((n, 3)), 0
+    for size in (2, 3, 4, 5, 7, 10, 15, 25, 40, 60, 70, 70):
+        frequency = 1.0 / np.arange(1, size + 1)
+        values = rng.choice(size, n, p=frequency / frequency.sum())
+        columns.append(first + values)
+        scores += rng.standard_normal((size, 3))[values]
+        first += size
+    indices = np.stack(columns, axis=1)
+    indptr = np.arange(0, indices.size + 1, indices.shape[1])
+    X = sparse.csr_matrix((np.ones(indices.size), indices.ravel(), indptr), shape=(n, first))
+    noisy = scores + 2.0 * rng.gumbel(size=scores.shape)
+    return Dataset(X, noisy.argmax(axis=1).astype(np.float64))
+
+
 def _unit_rows(X: Any) -> Any:
     from sklearn.preprocessing import normalize
 
@@ -128,6 +179,12 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
 MORE_DATASETS: dict[str, Callable[[], Dataset]] = DATASETS | {
     "mnist-fourier": mnist_fourier,
     "mnist-digits": mnist_digits,
+    "mnist-ten": mnist_ten,
+    "mnist-ten-20000": partial(mnist_ten, 20_000),
+    "news20-twenty": news20_twenty,
+    "onehot": onehot,
+    "covtype-200000": partial(covtype_rows, 200_000),
     "covtype-elevation": covtype_elevation,
     "synthetic": synthetic,
+    "synthetic-three": synthetic_three,
 }

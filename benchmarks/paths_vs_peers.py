@@ -1,50 +1,59 @@
-"""Total time of regularisation paths and of single fits, ours against the peers.
+"""Total time of fits, of regularisation paths and of cross-validations, ours against the peers.
 
-    python benchmarks/paths_vs_peers.py [--only mnist covtype/hinge] [--quick] [--repeats 3]
+    python benchmarks/paths_vs_peers.py [--only mnist covtype/hinge '*+ones'] [--busy] [--ours]
+        [--missing] [--tol 1e-3] [--quick] [--table]
 
-Everybody reaches the same relative gap (1e-6), measured on all rows by the same evaluator, with
-the same number of threads, the data in the storage that is fastest for each, conversion and
-compilation not counted. How that is done and how to read the tables: benchmarks/README.md.
+Everybody reaches the same relative gap, measured on all rows by the same evaluator, with the same
+number of threads, the data in the storage that is fastest for each, conversion and compilation not
+counted. How that is done, how to run it in pieces and how to read the tables:
+benchmarks/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import results
-from cases import CASES, SINGLE, Case
+from book import Book, Place
+from cases import CASES, TOLS, Case
 from datasets import MORE_DATASETS
-from peers import PEERS
-from runner import Outcome, Runner
-from runs import OURS, Stage, save
-from tables import paths_table, peers_table, singles_table, wide_console
+from report import Report, case_sheet, ridge_sheet
+from rich.console import Console
+from runner import BUSY, QUIET, Runner
+from runs import OURS, Floors, Stage, save
+from tables import wide_console
 
 QUICK_ROWS = 2000
-# A peer is out of the race after that many times the time of the best peer so far, or of ours
-# (more than any target), though not before it had a few seconds.
-_SLOWER_THAN_PEER, _SLOWER_THAN_OURS, _LEAST_LIMIT = 3.0, 150.0, 10.0
+# A peer is out of the race after that many times the time of the best one so far, though not
+# before it had a few seconds. Beside a load only such peers run as stay within it without.
+_SLOWER_THAN_PEER, _LEAST_LIMIT = 3.0, 10.0
 
 
-def chosen(only: list[str]) -> list[Case]:
-    """The cases of the given names, or whose names begin so; without, all but made-up data."""
+def chosen(only: Sequence[str]) -> list[Case]:
+    """The cases of the given names, patterns or beginnings; without, all but made-up data."""
     if not only:
-        return [case for case in CASES if case.data != "synthetic"]
+        return [case for case in CASES if not case.data.startswith("synthetic")]
     known = {case.name for case in CASES}
-    found = [
-        case
-        for case in CASES
-        if any(case.name == name if name in known else case.name.startswith(name) for name in only)
-    ]
+    found = [case for case in CASES if any(_means(name, case.name, known) for name in only)]
     if not found:
-        raise SystemExit(f"--only: none of {only} begins the name of a case: "
+        raise SystemExit(f"--only: none of {only} is the name of a case or begins it: "
                          + ", ".join(case.name for case in CASES))  # fmt: skip
     return found
+
+
+def _means(words: str, name: str, known: set[str]) -> bool:
+    if words in known:
+        return words == name
+    return name.startswith(words) or fnmatchcase(name, words)
 
 
 class Store:
@@ -64,68 +73,136 @@ class Store:
         return self._paths[name]
 
 
-def race(case: Case, runner: Runner, data: str, limit: float) -> dict[str, Any]:
-    """Ours first, which gives the lower bounds, then the peers, each in processes of its own."""
-    limits = {"single": limit, "path": limit}
-    ours = runner.run(data, case.task, OURS, _stages(case, limits, {}))
-    outcomes = {OURS: ours}
-    limits = _tightened(limits, ours, _SLOWER_THAN_OURS)
-    for name, peer in PEERS.items():
-        if peer.supports(case.task):
-            stages = _stages(case, limits, ours.floors)
-            outcomes[name] = runner.run(data, case.task, name, stages)
-            limits = _tightened(limits, outcomes[name], _SLOWER_THAN_PEER)
-    return case.summary(outcomes)
+@dataclass(frozen=True)
+class Race:
+    """Which solvers run which stages, from what the book knows already."""
+
+    book: Book
+    runner: Runner
+    store: Store
+    tols: tuple[float, ...]
+    limit: float
+    only_ours: bool
+    only_missing: bool
+
+    def run(self, case: Case) -> None:
+        """Ours first, which gives the lower bounds, then the peers."""
+        for solver in (OURS, *([] if self.only_ours else case.peers())):
+            stages = self._stages(case, solver)
+            if not stages:
+                continue
+            data, storage = self.store.path(case.data), self._known_storage(case, solver)
+            outcome = self.runner.run(data, case.task, solver, stages, storage)
+            facts = {"limit": self.limit, "tols": sorted({stage.tol for stage in stages})}
+            self.book.put(case.name, self.runner.load, solver, outcome, facts)
+
+    def _stages(self, case: Case, solver: str) -> list[Stage]:
+        """Fits before paths, and large gaps before small ones."""
+        return [
+            Stage(name, tol, case.alphas(name), self._limit(case, solver, name, tol),
+                  self._floors(case, name), self._known_tols(case, solver, name, tol))
+            for name in case.stages for tol in sorted(self.tols, reverse=True)
+            if self._wanted(case, solver, name, tol)
+        ]  # fmt: skip
+
+    def _wanted(self, case: Case, solver: str, name: str, tol: float) -> bool:
+        place = Place(case.name, tol, self.runner.load)
+        if self.only_missing and solver in self.book.solvers(place):
+            return False
+        return solver == OURS or self.runner.load == QUIET or self._near(case, solver, name, tol)
+
+    def _near(self, case: Case, solver: str, name: str, tol: float) -> bool:
+        """Whether a peer was among the best without a load, as far as that is known."""
+        place = Place(case.name, tol, QUIET)
+        best = self._best_peer(case, place, name)
+        quiet = self.book.stage(place, solver, name)
+        if best is None or quiet is None:
+            return best is None
+        return quiet.reached and quiet.seconds <= _SLOWER_THAN_PEER * best
+
+    def _limit(self, case: Case, solver: str, name: str, tol: float) -> float:
+        best = self._best_peer(case, Place(case.name, tol, self.runner.load), name)
+        if solver == OURS or best is None:
+            return self.limit
+        return min(self.limit, max(_SLOWER_THAN_PEER * best, _LEAST_LIMIT))
+
+    def _best_peer(self, case: Case, place: Place, name: str) -> float | None:
+        known = (self.book.stage(place, peer, name) for peer in case.peers())
+        return min((one.seconds for one in known if one is not None and one.reached), default=None)
+
+    def _floors(self, case: Case, name: str) -> Floors | None:
+        """They say the same whatever is asked for, and beside whatever load."""
+        places = (Place(case.name, tol, load) for tol in TOLS for load in (QUIET, BUSY))
+        known = (self.book.floors(place, name) for place in places)
+        return next((floors for floors in known if floors is not None), None)
+
+    def _known_tols(self, case: Case, solver: str, name: str, tol: float) -> tuple | None:
+        """What was found without a load is the same beside one."""
+        if self.runner.load == QUIET:
+            return None
+        quiet = self.book.stage(Place(case.name, tol, QUIET), solver, name)
+        return tuple(quiet.tols) or None if quiet is not None else None
+
+    def _known_storage(self, case: Case, solver: str) -> str | None:
+        if self.runner.load == QUIET:
+            return None
+        places = (Place(case.name, tol, QUIET) for tol in self.tols)
+        return next(filter(None, (self.book.fact(p, solver, "storage") for p in places)), None)
 
 
-def _stages(case: Case, limits: dict[str, float], floors: dict[str, list]) -> list[Stage]:
-    alphas = {"single": (SINGLE,), "path": tuple(map(float, case.alphas))}
-    return [
-        Stage(name, alphas[name], limits[name], tuple(floors.get(name, [-np.inf] * len(a))))
-        for name, a in alphas.items()
-    ]
+def publish(book: Book, console: Console, *, kept: bool) -> None:
+    """Print the tables, and write them beside the figures."""
+    report = Report(book)
+    for sheet in report.sheets:
+        console.print(sheet.table())
+    ridge = ridge_sheet()
+    if kept and ridge is not None:
+        console.print(ridge.table())
+    console.print("\n".join(report.preface()))
+    if kept:
+        text = report.markdown() + ("" if ridge is None else "\n" + ridge.markdown())
+        (results.FOLDER / "paths_vs_peers.md").write_text(text)
 
 
-def _tightened(limits: dict[str, float], outcome: Outcome, times: float) -> dict[str, float]:
-    tightened = dict(limits)
-    for name, stage in outcome.stages.items():
-        if stage.reached:
-            tightened[name] = min(limits[name], max(times * stage.seconds, _LEAST_LIMIT))
-    return tightened
-
-
-def merged(old: Iterable[dict], new: Iterable[dict]) -> list[dict]:
-    """The new figures in place of old ones of the same case, in the order of the cases."""
-    by_name = {record["case"]: record for record in (*old, *new)}
-    return [by_name[case.name] for case in CASES if case.name in by_name]
-
-
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", nargs="+", default=[], metavar="DATA[/TASK]")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="DATA[/TASK]", help="names, beginnings, patterns"
+    )
+    parser.add_argument("--tol", nargs="+", type=float, default=TOLS, help="relative gaps")
+    parser.add_argument("--busy", action="store_true", help="one spinning process per core beside")
+    parser.add_argument("--ours", action="store_true", help="the peers' times are those known")
+    parser.add_argument("--missing", action="store_true", help="only what is not in the results")
+    parser.add_argument("--table", action="store_true", help="run nothing, print what is known")
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_ROWS} rows, one repeat, nothing written"
     )
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds per solver and path")
-    parser.add_argument("--tol", type=float, default=1e-6)
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds per solver and stage")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    cases = chosen(args.only)
     if args.quick:
-        args.repeats, args.limit = 1, min(args.limit, 5.0)
-    console, records = wide_console(), []
+        args.repeats, args.limit = 1, min(args.limit, 2.0)
+    return args
+
+
+def main() -> None:
+    args = arguments()
+    # so that what was started is ended
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    cases = [] if args.table else chosen(args.only)
+    console, book = wide_console(), Book(kept=not args.quick)
+    load = BUSY if args.busy else QUIET
     with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder), QUICK_ROWS if args.quick else None)
-        runner = Runner(Path(folder), args.tol, args.repeats, args.threads)
+        race = Race(
+            book, Runner(Path(folder), args.repeats, args.threads, load),
+            Store(Path(folder), QUICK_ROWS if args.quick else None), tuple(args.tol), args.limit,
+            args.ours, args.missing,
+        )  # fmt: skip
         for case in cases:
-            records.append(race(case, runner, store.path(case.data), args.limit))
-            console.print(peers_table(records[-1]))
-    if not args.quick:
-        records = merged(results.read("paths_vs_peers").get("cases", []), records)
-        settings = {"tol": args.tol, "threads": args.threads, "limit": args.limit}
-        results.write("paths_vs_peers", {"settings": settings, "cases": records})
-    console.print(paths_table(records), singles_table(records))
+            race.run(case)
+            console.print(case_sheet(book, case, load).table())
+    publish(book, console, kept=not args.quick)
 
 
 if __name__ == "__main__":

@@ -11,29 +11,59 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "results"
-_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cyanure", "skglm")
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "cyanure", "skglm", "rehline", "adelie")
 
 
 def machine() -> dict[str, Any]:
     """The machine in words, and the versions of what ran on it."""
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    versions = {"python": platform.python_version()}
+    versions = {"python": platform.python_version(), "blas": _blas()}
     for package in _PACKAGES:
         try:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = None
-    return {
-        "machine": f"{os.cpu_count()} cores ({platform.machine()}), {pages / 2**30:.0f} GiB",
-        "versions": versions,
-    }
+    words = f"{_processor()}, {os.cpu_count()} cores, {pages / 2**30:.0f} GiB"
+    return {"machine": words, "versions": versions}
 
 
-def write(name: str, facts: dict[str, Any]) -> Path:
-    """Write one file of results; what is there under that name is replaced."""
+def _processor() -> str:
+    """Its model, where the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())
+
+
+def _blas() -> str | None:
+    """That of NumPy, and for which kind of processor it takes this one."""
+    import numpy as np  # noqa: F401  # loads it
+    from threadpoolctl import threadpool_info
+
+    found = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    found.sort(key=lambda library: "numpy" not in library["filepath"])  # SciPy may have its own
+    return next((f"{one['internal_api']} {one['version']} ({one.get('architecture')})"
+                 for one in found), None)  # fmt: skip
+
+
+def write(name: str, facts: dict[str, Any], lines: str | None = None) -> Path:
+    """Write one file of results; what is there under that name is replaced.
+
+    `lines` names a list that is written with an entry to a line.
+    """
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.json"
-    path.write_text(json.dumps(_finite({**machine(), **facts}), indent=1) + "\n")
+    facts = _finite({**machine(), **facts})
+    entries = facts.pop(lines) if lines is not None else None
+    text = json.dumps(facts, indent=1)
+    if entries is not None:
+        written = ",\n".join(json.dumps(entry) for entry in entries)
+        text = f'{text[:-2]},\n "{lines}": [\n{written}\n]\n}}'
+    beside = path.with_suffix(".new")
+    beside.write_text(text + "\n")
+    beside.replace(path)  # whole, or not at all
     return path
 
 

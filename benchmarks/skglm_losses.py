@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from skglm.datafits import Logistic
 from skglm.datafits.base import BaseDatafit
 
 
@@ -47,6 +48,10 @@ class SquaredHinge(BaseDatafit):
             gradient -= X_data[k] * y[i] * max(1.0 - y[i] * Xw[i], 0.0)
         return gradient / len(y)
 
+    def intercept_update_step(self, y, Xw):
+        # the gradient over the Lipschitz constant of a column of ones, which is 1
+        return np.sum(self.raw_grad(y, Xw))
+
     def full_grad_sparse(self, X_data, X_indptr, X_indices, y, Xw):
         raw = self.raw_grad(y, Xw)
         gradient = np.zeros(len(X_indptr) - 1)
@@ -67,6 +72,7 @@ class SafeLogistic(BaseDatafit):
     get_lipschitz_sparse = SquaredHinge.get_lipschitz_sparse
     gradient_scalar = SquaredHinge.gradient_scalar
     full_grad_sparse = SquaredHinge.full_grad_sparse
+    intercept_update_step = SquaredHinge.intercept_update_step
 
     def value(self, y, w, Xw):
         z = np.minimum(y * Xw - 1.0, 0.0)
@@ -85,3 +91,7 @@ class SafeLogistic(BaseDatafit):
             i = X_indices[k]
             gradient += X_data[k] * y[i] * np.expm1(min(y[i] * Xw[i] - 1.0, 0.0))
         return gradient / len(y)
+
+
+# by the names of the library
+DATAFITS = {"squared_hinge": SquaredHinge, "safe_logistic": SafeLogistic, "logistic": Logistic}
