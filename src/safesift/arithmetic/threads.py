@@ -25,8 +25,8 @@ from inspect import signature
 from threading import Condition, Lock
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import threadpoolctl
 from joblib import cpu_count, effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
 from safesift.parameters import check_jobs
 
@@ -92,7 +92,8 @@ def computes(function: Callable[Arguments, Result]) -> Callable[Arguments, Resul
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        n_jobs: Any = kwargs.get("n_jobs") if told else getattr(args[0], "n_jobs", None)
+        owner = args[0] if args and not told else None
+        n_jobs: Any = kwargs.get("n_jobs", getattr(owner, "n_jobs", None))
         with using(n_jobs):
             return function(*args, **kwargs)
 
@@ -113,22 +114,37 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._n_users == 0:
+                _claim_nothing()
                 self._limits = _libraries().limit(limits=1, user_api="blas")
+                _claim_nothing()
             self._n_users += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._n_users -= 1
             if self._n_users == 0:
+                _claim_nothing()
                 self._limits.restore_original_limits()
+                _claim_nothing()
+
+
+def _claim_nothing() -> None:
+    """Let any thread set the limits of BLAS, which belong to the process.
+
+    Newer versions of threadpoolctl let the first thread that sets any do so, and ignore all others
+    without a word: whoever is the first one here need not be the last.
+    """
+    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    if hasattr(controller, "clear_controlling_thread"):
+        controller.clear_controlling_thread(force=True)
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> threadpoolctl.ThreadpoolController:
     """Those of NumPy and SciPy, looked for once: it takes milliseconds."""
     import scipy.linalg  # noqa: F401  brings a BLAS of its own
 
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController().select(user_api="blas")
 
 
 _blas = _OneBlasThread()
