@@ -39,6 +39,7 @@ PROVOKED = [
     ("data.npz", ("--mu", "nan"), "--mu must be finite"),
     ("data.npz", ("--tol", "0"), "--tol must be positive"),
     ("data.npz", ("--max-iter", "0"), "--max-iter must be a positive integer, got 0."),
+    ("data.npz", ("--n-jobs", "0"), "--n-jobs must be a number of threads"),
     ("data.npz", ("--random-state", "-1"), "--random-state must be between 0 and"),
     ("data.npz", ("--loss", "logistic"), "--loss logistic is flat nowhere, so that every sample "
      "has its influence: use --loss squared_hinge, hinge, safe_logistic or an insensitive one."),

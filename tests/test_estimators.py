@@ -376,7 +376,7 @@ def test_warm_start(two_classes):
 def test_threads_do_not_change_the_model(two_classes):
     X, y = two_classes
     one, two = (ss.SafeClassifier(tol=1e-10, n_jobs=n, random_state=0).fit(X, y) for n in (1, 2))
-    np.testing.assert_allclose(one.coef_, two.coef_, rtol=1e-6)
+    np.testing.assert_array_equal(one.coef_, two.coef_)
 
 
 def test_verbose(two_classes, capsys):
@@ -401,6 +401,8 @@ def test_verbose(two_classes, capsys):
         ({"screening": 3}, TypeError, "screening must be a name"),
         ({"screening": "gap_ball"}, ValueError, "needs strong convexity"),
         ({"class_weight": "even"}, ValueError, "class_weight must be"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a number of threads"),
+        ({"n_jobs": 1.5}, ValueError, "n_jobs must be a number of threads"),
     ],
     ids=str,
 )

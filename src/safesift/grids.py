@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import norm
+from safesift.arithmetic.threads import computes
 from safesift.parameters import check_count, require_positive
 from safesift.penalties import L1Ball
 from safesift.problem.problem import Problem
@@ -192,7 +193,10 @@ def _decades_between(level: float, other: float) -> float:
     return abs(math.log10(other) - math.log10(level))
 
 
-def alpha_grid(problem: Problem, n_alphas: int = 20, eps: float = 1e-4) -> Array:
+@computes
+def alpha_grid(
+    problem: Problem, n_alphas: int = 20, eps: float = 1e-4, *, n_jobs: int | None = None
+) -> Array:
     """Alphas from `alpha_max` down to `eps` times it, evenly spaced in their logarithms.
 
     For a constraint the radii instead, from `radius_min` up to `radius_min` / `eps`.
@@ -204,6 +208,8 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, eps: float = 1e-4) -> Array
     n_alphas : int, default=20
     eps : float, default=1e-4
         In (0, 1).
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------
@@ -226,7 +232,8 @@ def alpha_grid(problem: Problem, n_alphas: int = 20, eps: float = 1e-4) -> Array
     return start / factors if problem.penalty.is_constraint else start * factors
 
 
-def alpha_max(problem: Problem) -> float:
+@computes
+def alpha_max(problem: Problem, *, n_jobs: int | None = None) -> float:
     """The alpha at which a path begins.
 
     With g the gradient of the loss at the best constant model, whose objective is P₀:
@@ -243,6 +250,8 @@ def alpha_max(problem: Problem) -> float:
     ----------
     problem : Problem
         Its own alpha does not matter; a constraint has none, see `radius_min`.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
     """
     gradient = _constant_gradient(problem)
     threshold = problem.penalty.sparse_threshold(1.0)
@@ -255,11 +264,19 @@ def alpha_max(problem: Problem) -> float:
     return _usable(largest)
 
 
-def radius_min(problem: Problem) -> float:
+@computes
+def radius_min(problem: Problem, *, n_jobs: int | None = None) -> float:
     """The radius at which the path of a constraint begins.
 
     By convexity P₀ − P* ≤ radius·‖g‖ in the dual norm; at this radius no more than a tenth of P₀
     can be explained. 1 where g = 0.
+
+    Parameters
+    ----------
+    problem : Problem
+        Its own radius does not matter.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
     """
     gradient = _constant_gradient(problem)
     one_norm = isinstance(problem.penalty, L1Ball)

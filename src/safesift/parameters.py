@@ -79,6 +79,17 @@ def check_count(name: str, value: Any) -> int:
     return int(value)
 
 
+def check_jobs(value: Any) -> int | None:
+    """A number of threads as joblib counts them, or None."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if value is not None and (not whole or value == 0):
+        raise ValueError(
+            "n_jobs must be a number of threads, or a negative one (-1 for all processors, -2 for "
+            f"all but one), got {value!r}."
+        )
+    return None if value is None else int(value)
+
+
 def _numbers(name: str, value: ArrayLike, per_sample: bool = False) -> Array:
     wanted = "a number or one number per sample" if per_sample else "a number"
     try:

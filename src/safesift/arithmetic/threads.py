@@ -18,14 +18,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import cache, wraps
+from inspect import signature
 from threading import Condition, Lock
 from typing import Any, Generic, ParamSpec, TypeVar
 
+import threadpoolctl
 from joblib import cpu_count, effective_n_jobs
-from threadpoolctl import ThreadpoolController
+
+from safesift.parameters import check_jobs
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -73,6 +76,7 @@ def using(n_jobs: int | None) -> Iterator[None]:
     None is what there may be already: inside another such block as many as that one has, otherwise
     what the process may use. That departs from joblib, for which None is 1.
     """
+    n_jobs = check_jobs(n_jobs)
     with _blas:
         if n_jobs is None:
             yield
@@ -83,10 +87,13 @@ def using(n_jobs: int | None) -> Iterator[None]:
 
 def computes(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """For public calls: their threads are those of their `n_jobs`, or of that of their object."""
+    # X may be a frame with a column of that name
+    told = "n_jobs" in signature(function).parameters
 
     @wraps(function)
     def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        n_jobs: Any = kwargs.get("n_jobs", getattr(args[0], "n_jobs", None) if args else None)
+        owner = args[0] if args and not told else None
+        n_jobs: Any = kwargs.get("n_jobs", getattr(owner, "n_jobs", None))
         with using(n_jobs):
             return function(*args, **kwargs)
 
@@ -107,22 +114,37 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if self._n_users == 0:
+                _claim_nothing()
                 self._limits = _libraries().limit(limits=1, user_api="blas")
+                _claim_nothing()
             self._n_users += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._n_users -= 1
             if self._n_users == 0:
+                _claim_nothing()
                 self._limits.restore_original_limits()
+                _claim_nothing()
+
+
+def _claim_nothing() -> None:
+    """Let any thread set the limits of BLAS, which belong to the process.
+
+    Newer versions of threadpoolctl let the first thread that sets any do so, and ignore all others
+    without a word: whoever is the first one here need not be the last.
+    """
+    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    if controller is not None and hasattr(controller, "clear_controlling_thread"):
+        controller.clear_controlling_thread(force=True)
 
 
 @cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> threadpoolctl.ThreadpoolController:
     """Those of NumPy and SciPy, looked for once: it takes milliseconds."""
     import scipy.linalg  # noqa: F401  brings a BLAS of its own
 
-    return ThreadpoolController()
+    return threadpoolctl.ThreadpoolController().select(user_api="blas")
 
 
 _blas = _OneBlasThread()
@@ -195,7 +217,7 @@ def each(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
     with limited(1):
         alone = copy_context()
     batch = _Batch(lambda task: alone.copy().run(function, task), tasks)
-    helpers: list[Future] = [_pool().submit(batch.help) for _ in range(n - 1)]
+    helpers = _helpers(batch, n - 1)
     try:
         for place in range(len(tasks)):
             yield batch.result(place)
@@ -203,6 +225,15 @@ def each(function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[
         batch.close()
         # those that have not begun need not; the others are at their last task
         wait([helper for helper in helpers if not helper.cancel()])
+
+
+def _helpers(batch: _Batch, most: int) -> list[Future]:
+    """Those who help with tasks; none once the interpreter ends, which takes in no more work."""
+    helpers: list[Future] = []
+    with suppress(RuntimeError):
+        for _ in range(most):
+            helpers.append(_pool().submit(batch.help))
+    return helpers
 
 
 def run(function: Callable[[Task], None], tasks: Iterable[Task]) -> None:

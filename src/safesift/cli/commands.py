@@ -174,6 +174,12 @@ _MODEL_OPTIONS = (
         help="The set that is proved to contain every optimum.",
     ),
     click.option(
+        "--n-jobs",
+        "-j",
+        type=int,
+        help="Threads; -1 for all processors. By default as many as the process may use.",
+    ),
+    click.option(
         "--random-state",
         type=int,
         default=0,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from safesift.faces.files import Columns
 from safesift.faces.files.preparation import Preparation
 from safesift.losses import LOSSES, Loss
-from safesift.parameters import check_positive
+from safesift.parameters import check_jobs, check_positive
 from safesift.penalties import PENALTIES
 from safesift.regions import REGIONS, Region
 from safesift.registry import resolve, unknown_name
@@ -46,6 +46,7 @@ def training_of(options: Options) -> dict[str, Any]:
         "alpha": check_positive("alpha", options["alpha"]),
         "fit_intercept": options["intercept"],
         "screening": options["screening"],
+        "n_jobs": check_jobs(options["n_jobs"]),
         "random_state": options["random_state"],
     }
 

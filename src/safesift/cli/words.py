@@ -78,7 +78,7 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"; a float is a share of them", ""),
     (r"\balpha=", "--alpha "),
     (r"^Seed(?= must)", "--random-state"),
-    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio|tol|max_iter)\b(?= must)", _option),
+    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio|tol|max_iter|n_jobs)\b(?= must)", _option),
 )  # fmt: skip
 _PATTERNS = [(re.compile(pattern), words) for pattern, words in WORDS]
 

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, row_blocks, total
+from safesift.arithmetic.threads import run
 from safesift.design.base import Design
+from safesift.design.blocks import slices
 from safesift.design.kernels import Kernel
 
 Array = NDArray[np.float64]
@@ -31,6 +33,10 @@ Array = NDArray[np.float64]
 
 # rows that are computed at a time, entries of a block, and terms that are summed at a time
 _ROWS, _BLOCK, _TERMS = 256, 2**23, 1024
+
+
+# entries that a thread computes at a time
+_TASK = 2**18
 
 
 # rows of the blocks that a square block is made of
@@ -135,7 +141,13 @@ class GramColumns:
 
     def _computed(self, rows: NDArray) -> Array:
         tally.count(len(rows))
-        return self.kernel.block(rows, slice(None))
+        out = np.empty((len(rows), self.n_samples))
+
+        def fill(columns: slice) -> None:
+            out[:, columns] = self.kernel.block(rows, columns)
+
+        run(fill, slices(self.n_samples, max(_TASK // max(len(rows), 1), _ROWS)))
+        return out
 
     def _keep(self, wanted: NDArray) -> None:
         """Compute those of the rows that are not kept, as far as there is room for them."""

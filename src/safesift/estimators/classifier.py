@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.arithmetic.threads import computes
 from safesift.estimators.conditional import available_if
 from safesift.estimators.linear import LinearModel, Samples, records
 from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
@@ -97,6 +98,7 @@ class Classification(ClassifierMixin, LinearModel):
 
     # --- using ------------------------------------------------------------------------------
 
+    @computes
     def decision_function(self, X: Any) -> Array:
         """Signed scores: positive for `classes_[1]`, or one column per class.
 
@@ -111,6 +113,7 @@ class Classification(ClassifierMixin, LinearModel):
         scores = self._predictions(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @computes
     def predict(self, X: Any) -> NDArray:
         """The class of the largest score.
 
@@ -125,6 +128,7 @@ class Classification(ClassifierMixin, LinearModel):
         return labels(self.decision_function(X), self.classes_)
 
     @available_if(_gives_probabilities)
+    @computes
     def predict_proba(self, X: Any) -> Array:
         """Probabilities, by the link that makes the loss proper: η(t) = f'(−t)/(f'(t) + f'(−t)).
 
@@ -148,6 +152,7 @@ class Classification(ClassifierMixin, LinearModel):
         return np.divide(eta, sums, out=uniform, where=sums > 0)
 
     @available_if(_gives_probabilities)
+    @computes
     def predict_log_proba(self, X: Any) -> Array:
         """Logarithms of the probabilities; −inf where one is 0.
 
@@ -214,7 +219,7 @@ class SafeClassifier(Classification):
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the solvers that draw random numbers.
     verbose : int, default=0

@@ -1,13 +1,13 @@
 """How good the model is when a part of the samples is deleted, method by method.
 
-What the repeats of an experiment share: splits into training and test rows, and processes.
+What the repeats of an experiment share: splits into training and test rows, and threads.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from safesift import progress
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes, each
 from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_count
@@ -46,26 +47,15 @@ class Split:
     y_test: Any
 
 
-@dataclass(frozen=True)
-class Run:
-    """Calls a function on many arguments, in several processes, and tells how far it is."""
-
-    n_jobs: int | None
-    verbose: int
-
-    def __call__(self, function: Callable, tasks: Sequence[tuple], stage: str) -> Iterable[Any]:
-        from joblib import Parallel, delayed
-
-        parallel = Parallel(n_jobs=self.n_jobs, return_as="generator")
-        results = parallel(delayed(function)(*task) for task in tasks)
-        return self._told(results, stage, len(tasks))
-
-    def _told(self, results: Iterable[Any], stage: str, total: int) -> Iterator[Any]:
-        for done, result in enumerate(results, start=1):
-            progress.report(stage, done, total)
-            if self.verbose and (done % max(total // 10, 1) == 0 or done == total):
-                print(f"{stage}: {done} of {total}")
-            yield result
+def _done(function: Callable, tasks: Sequence[tuple], stage: str, verbose: int) -> list[Any]:
+    """What a function makes of many arguments, several at a time; and how far it is."""
+    results, total = [], len(tasks)
+    for done, result in enumerate(each(lambda task: function(*task), tasks), start=1):
+        progress.report(stage, done, total)
+        if verbose and (done % max(total // 10, 1) == 0 or done == total):
+            print(f"{stage}: {done} of {total}")
+        results.append(result)
+    return results
 
 
 def splits_of(
@@ -194,6 +184,7 @@ class _Plan:
         )
 
 
+@computes
 def compression_curve(
     X: Any,
     y: Any,
@@ -235,7 +226,7 @@ def compression_curve(
         A scorer of scikit-learn, such as "neg_mean_squared_error"; by default the estimator's own:
         accuracy for classification, R² for regression.
     n_jobs : int, optional
-        Processes, as joblib counts them.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line for every tenth of the models.
@@ -267,24 +258,30 @@ def compression_curve(
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     plan = _Plan(model, tuple(methods), tuple(counts), screening, scoring)
     seeds = [seed_of(rng) for _ in splits]
-    full, scores = _scores(plan, X, y, splits, seeds, Run(n_jobs, verbose))
+    full, scores = _scores(plan, X, y, splits, seeds, verbose)
     return CompressionCurve(
         deleted, counts, plan.methods, scores, full, _metric(scoring, task), model
     )
 
 
 def _scores(
-    plan: _Plan, X: Any, y: Any, splits: list[Split], seeds: list[int], run: Run
+    plan: _Plan, X: Any, y: Any, splits: list[Split], seeds: list[int], verbose: int
 ) -> tuple[Array, Array]:
     """Of all rows, for every split; and for methods × counts × splits."""
+    from sklearn.exceptions import ConvergenceWarning
+
     pairs = zip(splits, seeds, strict=True)
-    choices = list(run(_choices, [(plan, X, y, *pair) for pair in pairs], "ranking"))
+    choices = _done(_choices, [(plan, X, y, *pair) for pair in pairs], "ranking", verbose)
     tasks = [
         (plan, X, y, split, small)
         for split, smalls in zip(splits, choices, strict=True)
         for small in smalls
     ]
-    found = np.array(list(run(_score, tasks, "fitting"))).reshape(len(splits), -1)
+    with warnings.catch_warnings():
+        # each is one of many models, and nothing that the user could do about it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        scores = _done(_score, tasks, "fitting", verbose)
+    found = np.array(scores).reshape(len(splits), -1)
     shape = len(plan.methods), len(plan.counts), len(splits)
     return found[:, 0], found[:, 1:].T.reshape(shape)
 
@@ -312,7 +309,6 @@ def _made(samples: Examined, method: str, count: int, seed: int) -> Compressed |
 
 def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) -> float:
     """The score on the test data of the model of some of the training rows."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.metrics import check_scoring
     from sklearn.utils import _safe_indexing
 
@@ -321,10 +317,7 @@ def _score(plan: _Plan, X: Any, y: Any, split: Split, small: Compressed | None) 
     rows = split.train[small.indices]
     estimator = plan.estimator(small.alpha)
     scorer = check_scoring(estimator, plan.scoring)
-    with warnings.catch_warnings():
-        # one of many models, and nothing that the user could do about it
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), small.weights)
+    estimator.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), small.weights)
     return float(scorer(estimator, split.X_test, split.y_test))
 
 

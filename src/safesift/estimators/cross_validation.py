@@ -9,7 +9,6 @@ that all folds share one design and the passes over it.
 from __future__ import annotations
 
 import operator
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +29,8 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _check_method_params
 
+from safesift.alerts import warn
+from safesift.arithmetic.threads import computes
 from safesift.estimators.classifier import Classification, labels
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
@@ -68,6 +69,7 @@ class CrossValidated(LinearModel):
         alpha_: float
 
     @whole
+    @computes
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Choose alpha by cross-validation, and fit the model on all samples with it.
 
@@ -124,7 +126,7 @@ class CrossValidated(LinearModel):
             return Grid.given(check_levels(self.alphas), full[0])
         return Grid.of(full, operator.index(self.alphas), self.eps)
 
-    def _warn_of_edge(self, walk: Walk, full: Sequence[Problem], stacklevel: int = 5) -> None:
+    def _warn_of_edge(self, walk: Walk, full: Sequence[Problem]) -> None:
         """Say that a better alpha may lie beyond the grid, where it may and can be had."""
         edge = walk.edge
         if edge is None:
@@ -135,11 +137,9 @@ class CrossValidated(LinearModel):
             remedy = "set a smaller eps, or eps=None"
         else:
             remedy = self._way_on(walk, full)
-        warnings.warn(
+        warn(
             f"{type(self).__name__} found its best score at the {edge.end} of {walk.n_seen} "
-            f"alphas, {self.alpha_:.3g}: {remedy}.",
-            UserWarning,
-            stacklevel=stacklevel,
+            f"alphas, {self.alpha_:.3g}: {remedy}."
         )
 
     def _way_on(self, walk: Walk, full: Sequence[Problem]) -> str:
@@ -168,6 +168,7 @@ class CrossValidated(LinearModel):
 
     # --- scores -----------------------------------------------------------------------------
 
+    @computes
     def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
         """Score with `scoring`: accuracy or R² by default.
 

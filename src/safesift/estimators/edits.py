@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from safesift.design.arrays import is_missing, plain_array
 from safesift.design.slots import Slots
-from safesift.estimators.linear import FLOATS, LinearModel
+from safesift.estimators.linear import FLOATS, LinearModel, Samples
 from safesift.problem.inputs import check_weights
 from safesift.workflows.tracking import Change, Data
 
@@ -42,6 +43,17 @@ def read_edit(model: LinearModel, data: Data, add: Any, remove: Any, relabel: An
         sample_weight=sample_weight,
         weights=_times_class_weight(model, y, sample_weight),
     )
+
+
+def check_classes(samples: Samples) -> None:
+    """Refuse an edit that leaves one class, or targets that are none."""
+    check_classification_targets(samples.y)
+    classes = samples.known_classes
+    if len(classes) < 2:
+        raise ValueError(
+            f"one class only would be left ({classes[0]!r}, among samples of positive "
+            "weight): keep or add a sample of another."
+        )
 
 
 def _stays(remove: Any, n: int) -> NDArray[np.bool_]:

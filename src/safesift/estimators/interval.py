@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_consistent_length
 
 from safesift.arithmetic.numerics import total
+from safesift.arithmetic.threads import computes
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import Penalty
@@ -52,7 +53,7 @@ class IntervalRegressor(RegressorMixin, LinearModel):
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the solvers that draw random numbers.
     verbose : int, default=0
@@ -143,10 +144,12 @@ class IntervalRegressor(RegressorMixin, LinearModel):
 
     # --- using ------------------------------------------------------------------------------
 
+    @computes
     def predict(self, X: Any) -> Array:
         """Predictions, of shape (n_samples,)."""
         return self._predictions(X)
 
+    @computes
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """1 − Σ distance² / Σ distance² of the best constant: R² where intervals are points.
 
@@ -169,6 +172,7 @@ class IntervalRegressor(RegressorMixin, LinearModel):
             return float(squares == 0)
         return 1.0 - squares / best
 
+    @computes
     def coverage(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of intervals that the predictions hit.
 

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from safesift.arithmetic.threads import run
+from safesift.design.blocks import slices
 from safesift.design.kernels import KernelChoice, PairwiseKernel
 from safesift.estimators.classifier import Classification
 from safesift.estimators.linear import LinearModel, Samples
@@ -26,7 +28,7 @@ Array = NDArray[np.float64]
 
 
 # entries of a block of kernels between new samples and the support
-_BLOCK = 2**22
+_BLOCK = 2**20
 
 
 class KernelMachine(LinearModel):
@@ -127,10 +129,11 @@ class KernelMachine(LinearModel):
         check_is_fitted(self)
         X = self._validated(X, reset=False)
         out = np.empty((X.shape[0], len(self.dual_coef_)))
-        step = max(_BLOCK // max(len(self.support_), 1), 16)
-        for start in range(0, X.shape[0], step):
-            rows = slice(start, start + step)
+
+        def fill(rows: slice) -> None:
             out[rows] = self._kernels(X[rows]) @ self.dual_coef_.T
+
+        run(fill, slices(X.shape[0], max(_BLOCK // max(len(self.support_), 1), 16)))
         return out + self.intercept_
 
     def _kernels(self, X: Any) -> Array:
@@ -164,7 +167,8 @@ class SafeKernelClassifier(KernelMachine, Classification):
         "linear", "rbf", "poly" or "polynomial", "laplacian", "cosine" (scikit-learn's pairwise
         kernels), "precomputed" (X is then the kernel matrix of the samples, for predictions that
         between new samples and those of the fit), or a function of two matrices that returns one
-        entry for each pair of their rows. It must be positive semidefinite.
+        entry for each pair of their rows, called by several threads at a time. It must be positive
+        semidefinite.
     gamma : float, "scale", "auto" or None, default="scale"
         Of "rbf", "poly" and "laplacian". "scale": 1/(n_features·variance of all entries of X, rows
         weighted); "auto" and None: 1/n_features.
@@ -194,7 +198,7 @@ class SafeKernelClassifier(KernelMachine, Classification):
         Start from the last solution. For a path of alphas `safesift.safe_kernel_path` does more:
         it keeps the kernel rows too.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the sample that the first working set is.
     verbose : int, default=0
@@ -308,7 +312,8 @@ class SafeKernelRegressor(KernelMachine, Regression):
         "linear", "rbf", "poly" or "polynomial", "laplacian", "cosine" (scikit-learn's pairwise
         kernels), "precomputed" (X is then the kernel matrix of the samples, for predictions that
         between new samples and those of the fit), or a function of two matrices that returns one
-        entry for each pair of their rows. It must be positive semidefinite.
+        entry for each pair of their rows, called by several threads at a time. It must be positive
+        semidefinite.
     gamma : float, "scale", "auto" or None, default="scale"
         Of "rbf", "poly" and "laplacian". "scale": 1/(n_features·variance of all entries of X, rows
         weighted); "auto" and None: 1/n_features.
@@ -336,7 +341,7 @@ class SafeKernelRegressor(KernelMachine, Regression):
         Start from the last solution. For a path of alphas `safesift.safe_kernel_path` does more:
         it keeps the kernel rows too.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the sample that the first working set is.
     verbose : int, default=0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from safesift.alerts import warn
+from safesift.arithmetic.threads import computes
 from safesift.design import as_design
 from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
 from safesift.estimators.following import Followable, fitted_attributes, whole
@@ -106,6 +107,7 @@ class LinearModel(Followable, BaseEstimator):
     # --- fitting ----------------------------------------------------------------------------
 
     @whole
+    @computes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -202,7 +204,6 @@ class LinearModel(Followable, BaseEstimator):
             screening=self._checked_screening(),
             random_state=self.random_state,
             solver=self.solver,
-            n_jobs=self.n_jobs,
         )
 
     def _checked_screening(self) -> Screening:
@@ -248,14 +249,12 @@ class LinearModel(Followable, BaseEstimator):
         if self.verbose:
             print_history(fits)
 
-    def _warn(
-        self, settings: Settings, misses: Sequence[Missed], n_problems: int, stacklevel: int = 5
-    ) -> None:
+    def _warn(self, settings: Settings, misses: Sequence[Missed], n_problems: int) -> None:
         """Say that some problems were not solved to the tolerance, and what to do about it."""
         if misses:
             names = getattr(self, "feature_names_in_", None)
             said = complaint(type(self).__name__, misses, n_problems, settings, names=names)
-            warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
+            warn(said, ConvergenceWarning)
 
     # --- using ------------------------------------------------------------------------------
 

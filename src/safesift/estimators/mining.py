@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +16,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from safesift.alerts import warn
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes, using
 from safesift.design.pool import (
     Budget,
     Pool,
@@ -144,6 +145,7 @@ def _described(model: SafeClassifier) -> str:
     )
 
 
+@computes
 def mine_hard(
     X_pool: Any,
     model: SafeClassifier,
@@ -156,6 +158,7 @@ def mine_hard(
     pool_weight: Any = 1.0,
     max_passes: int = 20,
     memory: int | str = "1 GB",
+    n_jobs: int | None = None,
     verbose: int = 0,
 ) -> MiningResult:
     """Find the few rows of a large pool that can matter, and prove that the others do not.
@@ -212,6 +215,9 @@ def mine_hard(
         since a model is fitted to them. A MemoryError says when they are too many, before they are
         copied. The result does not depend on it, nor on how the blocks of the pool are cut, up to
         rounding.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
+        Where this is None, the number of the model counts.
     verbose : int, default=0
         1 prints a line per pass.
 
@@ -246,11 +252,11 @@ def mine_hard(
     full = _full_problem(model, samples, pool_weight)
     pool = _pool(X_pool, target, model, full, labels, budget)
     start = full.training.join(model.coef_[0], float(model.intercept_[0]))
-    with settings.threads():
+    with using(model.n_jobs if n_jobs is None else None):
         mined = mine(full, pool, settings, start, max_passes=max_passes, verbose=verbose)
     complaint = _complaint(model, mined)
     if complaint:
-        warnings.warn(complaint, ConvergenceWarning, stacklevel=2)
+        warn(complaint, ConvergenceWarning)
     return MiningResult(
         indices=mined.kept.indices,
         X_kept=mined.kept.rows,

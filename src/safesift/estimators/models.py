@@ -21,7 +21,7 @@ def estimator_of(result: ScreeningResult) -> LinearModel:
     """The model at the centre of a screening, as `fit` would have left it."""
     fits = [part.fit for part in result.parts]
     problem = fits[0].problem
-    model = MODELS[problem.loss.task](**vars(result.training))
+    model = MODELS[problem.loss.task](**vars(result.training), n_jobs=result.n_jobs)
     model.n_features_in_ = problem.design.n_features
     if result.feature_names is not None:
         model.feature_names_in_ = np.array(result.feature_names, dtype=object)

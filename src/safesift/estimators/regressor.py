@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
+from safesift.arithmetic.threads import computes
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.losses import Loss
 from safesift.penalties import Penalty
@@ -39,6 +40,7 @@ class Regression(RegressorMixin, LinearModel):
         kind: Callable[..., Loss] = type(loss)
         return kind(epsilon=self.epsilon) if hasattr(loss, "epsilon") else loss
 
+    @computes
     def predict(self, X: Any) -> Array:
         """Predictions.
 
@@ -89,7 +91,7 @@ class SafeRegressor(Regression):
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the solvers that draw random numbers.
     verbose : int, default=0

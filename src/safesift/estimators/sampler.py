@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.arithmetic.threads import computes
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import LinearModel, validated
 from safesift.estimators.models import MODELS
@@ -51,6 +52,7 @@ class Resampler(BaseSampler):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the samples, without returning them."""
 
+    @computes
     def fit_resample(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Any]:
         """The chosen samples, in their order, unchanged and in the type they came in.
 
@@ -111,7 +113,7 @@ class SampleScreener(Resampler):
     screening : "auto", str or Region, default="auto"
         The region that decides.
     n_jobs : int, optional
-        The largest number of threads, all cores by default.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the solvers that draw random numbers.
     verbose : int, default=0
@@ -174,6 +176,7 @@ class SampleScreener(Resampler):
         self.random_state = random_state
         self.verbose = verbose
 
+    @computes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Screen the samples, without returning those that are kept.
 
@@ -258,6 +261,8 @@ class SampleCompressor(Resampler):
         Keep of every class its share; for numbers and intervals, of every tenth of the targets.
     screening : str or Region, default="auto"
         The region of the screening test.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -300,6 +305,7 @@ class SampleCompressor(Resampler):
         reweight: bool = False,
         stratify: bool = False,
         screening: str | Region = "auto",
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self._require_imblearn()
@@ -313,8 +319,10 @@ class SampleCompressor(Resampler):
         self.reweight = reweight
         self.stratify = stratify
         self.screening = screening
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @computes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the samples, without returning them.
 

@@ -12,12 +12,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from safesift.arithmetic.threads import computes, using
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.conditional import available_if
-from safesift.estimators.edits import read_edit
+from safesift.estimators.edits import check_classes, read_edit
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
@@ -116,6 +116,9 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         What rounding may leave behind of rows that came and went: a bound on the change of the
         objective, relative to it. Beyond it (and twice what fresh sums have) the Gram matrix is
         built anew from the rows.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
+        Where this is None, the number of the estimator counts.
 
     Attributes
     ----------
@@ -160,9 +163,12 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, estimator: LinearModel, *, residue: float = 1e-10) -> None:
+    def __init__(
+        self, estimator: LinearModel, *, residue: float = 1e-10, n_jobs: int | None = None
+    ) -> None:
         self.estimator = estimator
         self.residue = residue
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         tags, inner = super().__sklearn_tags__(), self.estimator.__sklearn_tags__()
@@ -188,6 +194,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
     # --- fitting ----------------------------------------------------------------------------
 
     @_in_turn
+    @computes
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model on data to start with, of which a copy is kept.
 
@@ -204,14 +211,17 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         began = time.perf_counter()
         self._check()
         model = clone(self.estimator)
+        if self.n_jobs is not None:
+            model.set_params(n_jobs=self.n_jobs)
         parameters = _Parameters.of(model)
         samples = model._read(X, y, sample_weight)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with using(model.n_jobs), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             version = _fitted(model, parameters, samples)
         edit = {"n_added": len(samples.y), "n_removed": 0, "n_relabelled": 0, "why": "fit"}
         return self._take(version, parameters, [], edit, began)
 
     @_in_turn
+    @computes
     def update(self, *, add: Any = None, remove: Any = None, relabel: Any = None) -> Self:
         """Change the data, and the model with them.
 
@@ -233,11 +243,10 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         self
         """
         began = time.perf_counter()
-        if "estimator_" not in vars(self):
-            check_is_fitted(self, "estimator_")
-        change = read_edit(self.estimator_, self._tracking.data, add, remove, relabel)
+        model = self._known
+        change = read_edit(model, self._tracking.data, add, remove, relabel)
         # sums that overflow end in an infinite gap, and that in a refit
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with using(model.n_jobs), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             version, why = self._edited(change)
         edit = {
             "n_added": len(change.y),
@@ -257,7 +266,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         check_shares(edited.data.weights[edited.data.order], edited.data.total)
         if tracking.classes is not None and classes is None:
             samples = _samples(model, edited.data)
-            _check_classes(samples)
+            check_classes(samples)
             return _fitted(model, parameters, samples), "the classes changed"
         why = parameters.refusal(model) if not tracking.followers else ""
         if not why:
@@ -282,7 +291,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         record["seconds"] = time.perf_counter() - began
         if model.verbose:
             print(", ".join(f"{name} {value}" for name, value in record.items()))
-        model._warn(parameters.settings, version.missed, len(version.missed), stacklevel=5)
+        model._warn(parameters.settings, version.missed, len(version.missed))
         self.__dict__.update(
             estimator_=model,
             history_=[*history, record],
@@ -350,6 +359,14 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
             raise AttributeError(f"SafeTracker has no {name} yet: call fit first.")
         return getattr(self.estimator_, name, *default)
 
+    @property
+    def _known(self) -> Any:
+        """The fitted estimator."""
+        if "estimator_" not in vars(self):  # scikit-learn takes longer to find out
+            check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    @computes
     def predict(self, X: Any) -> NDArray:
         """Classes or numbers, as the estimator predicts them.
 
@@ -361,10 +378,10 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         -------
         array of shape (n_samples,)
         """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
+        return self._known.predict(X)
 
     @_delegates("decision_function")
+    @computes
     def decision_function(self, X: Any) -> Array:
         """Scores of a classifier: positive for `classes_[1]`, or one column per class.
 
@@ -376,10 +393,10 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
         """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
+        return self._known.decision_function(X)
 
     @_delegates("predict_proba")
+    @computes
     def predict_proba(self, X: Any) -> Array:
         """Probabilities, for the logistic losses.
 
@@ -391,9 +408,9 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         -------
         array of shape (n_samples, n_classes)
         """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
+        return self._known.predict_proba(X)
 
+    @computes
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy of a classifier, R² of a regressor.
 
@@ -407,8 +424,7 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
         -------
         float
         """
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.score(X, y, sample_weight)
+        return self._known.score(X, y, sample_weight)
 
 
 # --- versions ---------------------------------------------------------------------------------
@@ -481,13 +497,3 @@ def _samples(model: LinearModel, data: Data) -> Samples:
     """All samples, in their order."""
     X, y = data.design.take(data.order).data, data.y[data.order]
     return model._samples(X, y, data.sample_weight[data.order])
-
-
-def _check_classes(samples: Samples) -> None:
-    check_classification_targets(samples.y)
-    classes = samples.known_classes
-    if len(classes) < 2:
-        raise ValueError(
-            f"one class only would be left ({classes[0]!r}, among samples of positive "
-            "weight): keep or add a sample of another."
-        )

@@ -6,7 +6,6 @@ Interval targets: two columns of ends, either of them possibly infinite, checked
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.alerts import warn
 from safesift.design import as_design
 from safesift.design.arrays import plain_array, refuse_missing
 from safesift.design.kernel import GramColumns, KernelDesign
@@ -70,11 +70,10 @@ def distance(pred: Array, intervals: Array) -> Array:
 def _warn_about_column() -> None:
     from sklearn.exceptions import DataConversionWarning
 
-    warnings.warn(
+    warn(
         "A column-vector y was passed when a 1d array was expected. Please change the shape of y "
         "to (n_samples, ), for example using ravel().",
         DataConversionWarning,
-        stacklevel=4,
     )
 
 
@@ -385,11 +384,10 @@ def _check_per_sample(loss: Loss, n_samples: int) -> None:
 def on_kernel(problems: Sequence[Problem], kernel: Kernel, memory: int) -> list[Problem]:
     """Problems that share their samples, with functions of the kernel's space as their points."""
     if isinstance(kernel, PrecomputedKernel) and kernel.indefinite:
-        warnings.warn(
+        warn(
             f"X has negative eigenvalues, down to -{kernel.shift:.2g} or so, and is no kernel "
             f"matrix: the model, and all that is certified, is that of X + {kernel.shift:.2g}·I; "
-            "compute X in double precision, or add a multiple of the identity.",
-            stacklevel=5,
+            "compute X in double precision, or add a multiple of the identity."
         )
     design = KernelDesign(GramColumns(kernel, memory), problems[0].fit_intercept)
     norm = SquaredNorm(design)

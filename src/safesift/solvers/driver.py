@@ -65,12 +65,12 @@ def solve_path(
     starts = [None] * len(first) if starts is None else starts
     solvers = [kind(one, settings, at) for one, at in zip(first, starts, strict=True)]
     past: Sequence[Past | None] = [None] * len(first)
-    with settings.threads():
-        for problems in levels:
-            fits, past = _solve_level(solvers, problems, settings, past)
-            yield fits
+    for problems in levels:
+        fits, past = _solve_level(solvers, problems, settings, past)
+        yield fits
 
 
+@threads.computes
 def solve(
     problem: Problem,
     *,

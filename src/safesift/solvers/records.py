@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from safesift.arithmetic import threads
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.tally import Tally, counting
 from safesift.parameters import check_count, check_positive
@@ -43,8 +42,6 @@ class Settings:
         For the solvers that draw random numbers.
     solver : str
         The name of a solver, or "auto" for the one that is estimated to be the fastest.
-    n_jobs : int, optional
-        Threads, as joblib counts them; by default as many as there are processors.
     decided : tuple of int, optional
         The problems of a level for which it is to be told what became of their rows, all by
         default. A fold of a cross-validation needs no more than its solution.
@@ -55,7 +52,6 @@ class Settings:
     screening: Screening = field(default_factory=Screening)
     seed: int = 0
     solver: str = "auto"
-    n_jobs: int | None = None
     decided: tuple[int, ...] | None = None
 
     @classmethod
@@ -67,7 +63,6 @@ class Settings:
         screening: Screening,
         random_state: Any,
         solver: str = "auto",
-        n_jobs: int | None = None,
     ) -> Settings:
         """From the parameters of a user, each checked."""
         return cls(
@@ -76,12 +71,7 @@ class Settings:
             screening=screening,
             seed=int(check_random_state(random_state).randint(np.iinfo(np.int32).max)),
             solver=solver,
-            n_jobs=n_jobs,
         )
-
-    def threads(self) -> AbstractContextManager:
-        """As many threads as were asked for, inside the block."""
-        return threads.using(self.n_jobs)
 
     def decides(self, k: int) -> bool:
         """Whether rows are decided for the k-th problem of a level."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
@@ -38,6 +39,7 @@ _GRID = (0.0, 0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 1.001)
 _MAX_BISECTIONS = 12
 
 
+@computes
 def mu_max(
     X: Any,
     y: Any,
@@ -46,6 +48,7 @@ def mu_max(
     omega: str | Omega | Callable = "l1",
     fit_intercept: bool = True,
     sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> float:
     """The smallest μ for which ν* = 0 is optimal: from it on, no sample has any influence.
 
@@ -58,6 +61,8 @@ def mu_max(
     X, y, loss, fit_intercept, sample_weight
         As in `safesift.screen`; samples of weight 0 do not count.
     omega : str, Omega or callable, default="l1"
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------
@@ -202,6 +207,7 @@ class MuChoice(Brief):
         return provided("plot_choice")(self, axes)
 
 
+@computes
 def mu_for_fraction(
     X: Any,
     y: Any,
@@ -215,6 +221,7 @@ def mu_for_fraction(
     precision: float = 0.01,
     fit_intercept: bool = True,
     sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> MuChoice:
     """The μ at which about a given share of the samples can be dropped, and what it costs.
 
@@ -232,6 +239,8 @@ def mu_for_fraction(
     omega : str, Omega or callable, default="l1"
     precision : float, default=0.01
         How close to `fraction` is close enough.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.threads import computes
 from safesift.design.arrays import plain_array
 from safesift.design.factory import check_finite
 from safesift.design.kernels import KernelChoice
@@ -75,6 +76,7 @@ class KernelPathResult(CertifiedPath):
     kernel_shift: float | None
 
 
+@computes
 def safe_kernel_path(
     X: Any,
     y: Any,
@@ -126,7 +128,7 @@ def safe_kernel_path(
     memory : str or int, default="1 GB"
         For kernel rows that are kept: a size, or a number of bytes.
     n_jobs : int, optional
-        Threads; by default as many as there are processors.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the sample that the first working set is.
     verbose : int, default=0
@@ -151,7 +153,6 @@ def safe_kernel_path(
         max_iter=max_iter,
         screening=Screening.of(screening, KERNEL_REGIONS),
         random_state=random_state,
-        n_jobs=n_jobs,
     )
     budget = check_memory(memory)
     inputs = make_problems(
@@ -178,7 +179,8 @@ def safe_kernel_path(
     )
 
 
-def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
+@computes
+def kernel_rows(K: Any, *, negligible: float = 1e-12, n_jobs: int | None = None) -> Array:
     """Rows whose products are the entries of a kernel matrix: K = A Aᵀ.
 
     With them everything linear applies to a kernel, as `screen(kernel_rows(K), y,
@@ -191,6 +193,8 @@ def kernel_rows(K: Any, *, negligible: float = 1e-12) -> Array:
         Symmetric and positive semidefinite.
     negligible : float, default=1e-12
         Eigenvalues below `negligible` times the largest are left out.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from safesift.arithmetic.numerics import EPS, total
+from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.losses.omegas import Omega
 from safesift.losses.safe import infimum_convolution, resolve_loss, resolve_omega
@@ -91,6 +92,7 @@ def pointwise_bound(
     return PointwiseBounds(value - omega.value(slope, mu), value)
 
 
+@computes
 def objective_bounds(
     X: Any,
     y: Any,
@@ -105,6 +107,7 @@ def objective_bounds(
     sample_weight: Any = None,
     coef: Any = None,
     intercept: float = 0.0,
+    n_jobs: int | None = None,
 ) -> ObjectiveBounds:
     """Bounds P_λ − δ* ≤ P_{λ,μ} ≤ P_λ on the optimal values with and without μΩ, Ω a norm.
 
@@ -124,6 +127,8 @@ def objective_bounds(
     mu : float, default=0.5
     coef, intercept
         An approximate solution of the regularised problem; a short run of a solver by default.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------

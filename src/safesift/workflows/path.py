@@ -6,7 +6,6 @@ What paths of linear models and of kernel machines have in common.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from safesift.alerts import warn
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
@@ -105,7 +106,7 @@ def path_facts(
             break
     if misses:
         said = complaint(function, misses, len(points), settings, "alphas", names)
-        warnings.warn(said, ConvergenceWarning, stacklevel=3)
+        warn(said, ConvergenceWarning)
     parameter = "radius" if problem.penalty.is_constraint else "alpha"
     places = grid.as_asked(walk.n_seen)
     columns = {name: np.array([points[k][name] for k in places]) for name in wanted}
@@ -156,6 +157,7 @@ class PathResult(CertifiedPath):
         return provided("plot_path")(self, axes)
 
 
+@computes
 def safe_path(
     X: Any,
     y: Any,
@@ -222,7 +224,7 @@ def safe_path(
         A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
         fastest. One that does not suit the problem is refused with the reason.
     n_jobs : int, optional
-        Threads; by default as many as there are processors.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the sample of rows that a start is found on, and solvers that visit rows in random
         order.
@@ -250,7 +252,6 @@ def safe_path(
         screening=Screening.of(screening),
         random_state=random_state,
         solver=solver,
-        n_jobs=n_jobs,
     )
     training = Training(loss, penalty, 1.0, l1_ratio, bool(fit_intercept))
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.parameters import check_positive
@@ -54,6 +55,7 @@ class RangeResult(Verdicts):
 
     alpha_range: tuple[float, float] = field(kw_only=True)
 
+    @computes
     def result(self, alpha: float) -> ScreeningResult:
         """The same decisions for one alpha of the interval: one pass over the data."""
         low, high = self.alpha_range
@@ -64,7 +66,9 @@ class RangeResult(Verdicts):
             )
         parts = tuple(_at_level(part, alpha) for part in self.parts)
         training = replace(self.training, alpha=alpha)
-        return ScreeningResult(parts, training, self.classes, self.feature_names)
+        return ScreeningResult(
+            parts, training, self.classes, self.feature_names, n_jobs=self.n_jobs
+        )
 
 
 def _at_level(part: Screened, alpha: float) -> Screened:
@@ -75,6 +79,7 @@ def _at_level(part: Screened, alpha: float) -> Screened:
     return replace(part, fit=Fit.at_centre(certificate, part.decisions, _TOL, spent))
 
 
+@computes
 def screen_range(
     X: Any,
     y: Any,
@@ -89,6 +94,7 @@ def screen_range(
     intercept: Any = 0.0,
     screening: str | Curvature = "auto",
     fold: Fold = "auto",
+    n_jobs: int | None = None,
 ) -> RangeResult:
     """Certify decisions for every alpha in an interval, from one centre or a few.
 
@@ -110,6 +116,8 @@ def screen_range(
         Goes with `coef`.
     screening : Curvature or "auto", default="auto"
         With its parameters.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------
@@ -144,8 +152,9 @@ def screen_range(
     parts = [_screened(certificates, (low, high), region, fold) for certificates in centers]
     for problem in problems:
         problem.seal()
+    names, ends = column_names(X), (low, high)
     return RangeResult(
-        tuple(parts), training, inputs.classes, column_names(X), alpha_range=(low, high)
+        tuple(parts), training, inputs.classes, names, n_jobs=n_jobs, alpha_range=ends
     )
 
 

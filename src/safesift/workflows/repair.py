@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,9 @@ class Repaired(Brief):
         ])  # fmt: skip
 
 
-def solve_and_repair(result: ScreeningResult, solve: Solve, max_rounds: int = 20) -> Repaired:
+def solve_and_repair(
+    result: ScreeningResult, solve: Solve, max_rounds: int = 20, *, n_jobs: int | None = None
+) -> Repaired:
     """Solve the reduced problem until no decided sample contradicts the solution.
 
     Ends in the right answer even where the region was a guess: each round brings back the samples
@@ -63,14 +65,18 @@ def solve_and_repair(result: ScreeningResult, solve: Solve, max_rounds: int = 20
     result : ScreeningResult
     solve : callable
         Takes a reduced `Problem`, returns coefficients and intercept. With several classes it is
-        called for each of them.
+        called for each of them. Its threads are its own affair.
     max_rounds : int, default=20
         After so many, everything is kept.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
 
     Returns
     -------
     Repaired
     """
+    if n_jobs is not None:
+        result = replace(result, n_jobs=n_jobs)
     for n_rounds in range(1, max_rounds + 1):
         found = _solved(result, solve, n_rounds)
         if found.check.passed:
@@ -81,9 +87,10 @@ def solve_and_repair(result: ScreeningResult, solve: Solve, max_rounds: int = 20
 
 
 def _solved(result: ScreeningResult, solve: Solve, n_rounds: int) -> Repaired:
-    found = [solve(part.reduced) for part in result.parts]
+    several = len(result.parts) > 1
+    # between what is computed here: the solver has the threads that the process has
+    found = [solve(problem) for problem in (result.reduced if several else (result.reduced,))]
     coefs, intercepts = [np.asarray(coef) for coef, _ in found], [float(c) for _, c in found]
-    several = len(found) > 1
     coef = np.stack(coefs) if several else coefs[0]
     intercept = np.array(intercepts) if several else intercepts[0]
     return Repaired(coef, intercept, result, result.check(coef, intercept), n_rounds)

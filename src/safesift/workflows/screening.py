@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.penalties import Penalty
@@ -35,6 +36,7 @@ Array = NDArray[np.float64]
 Effort = Literal["full", "quick"]
 
 
+@computes
 def screen(
     X: Any,
     y: Any,
@@ -107,7 +109,7 @@ def screen(
     fold : {"auto", "always", "never"}, default="auto"
         Whether samples on a quadratic piece go into a Gram matrix; see `decide`.
     n_jobs : int, optional
-        Threads; by default as many as there are processors.
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For the solvers that draw random numbers.
     verbose : int, default=0
@@ -143,7 +145,6 @@ def screen(
         screening=_checked_screening(screening),
         random_state=random_state,
         solver=solver,
-        n_jobs=n_jobs,
     )
     _check_effort(effort, coef)
     training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
@@ -155,17 +156,16 @@ def screen(
     if coef is not None:
         points = check_points(problems, coef, intercept)
     check_finite(problems[0].design, columns=column_names(X))
-    with settings.threads():
-        if coef is None and effort == "full":
-            parts = _solved(problems, settings, fold)
-        else:
-            centers = zip(problems, points, strict=True)
-            parts = [_around(one, point, settings, fold) for one, point in centers]
+    if coef is None and effort == "full":
+        parts = _solved(problems, settings, fold)
+    else:
+        centers = zip(problems, points, strict=True)
+        parts = [_around(one, point, settings, fold) for one, point in centers]
     for problem in problems:
         problem.seal()  # results read the samples again when they are asked for more
     if verbose:
         print_history(part.fit for part in parts)
-    return ScreeningResult(tuple(parts), training, inputs.classes, column_names(X))
+    return ScreeningResult(tuple(parts), training, inputs.classes, column_names(X), n_jobs=n_jobs)
 
 
 def _checked_screening(screening: Any) -> Screening:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, Decisions
 from safesift.problem.evaluation import Evaluation
@@ -98,6 +99,7 @@ class Screened(Brief):
         return self.fit.kept
 
     @cached_property
+    @computes
     def zero_coef(self) -> Mask:
         """Features certified to be zero at every optimum."""
         self.problem.check_unchanged()
@@ -107,18 +109,21 @@ class Screened(Brief):
         return zero | self.region.zero_features(self.problem.design.n_features)
 
     @cached_property
+    @computes
     def reduced(self) -> Problem:
         """The problem of the undecided rows, with the others folded in."""
         self.problem.check_unchanged()
         return replace(self.problem.reduce(self.decisions), certified=self.certified)
 
     @cached_property
+    @computes
     def score(self) -> Array:
         """How far the bounds stick out of the flat piece; strictly inside where that is proved."""
         self.problem.check_unchanged()
         excess, inside = flat_excess(self.problem, self.bounds), self.decisions.dropped
         return np.where(inside & (excess >= 0), np.nextafter(0.0, -1.0), excess)
 
+    @computes
     def check(self, point: Array) -> Check:
         """Whether every decided row is on its piece at a point."""
         self.problem.check_unchanged()
@@ -146,12 +151,15 @@ class Verdicts:
         The labels; the second of two stands for 1.
     feature_names : tuple of str, optional
         Where the samples came with names.
+    n_jobs : int, optional
+        Threads for what is computed when it is asked for.
     """
 
     parts: tuple[Screened, ...]
     training: Training
     classes: NDArray | None = None
     feature_names: tuple[str, ...] | None = None
+    n_jobs: int | None = field(default=None, kw_only=True)
 
     @property
     def only(self) -> Screened:
@@ -268,6 +276,8 @@ class ScreeningResult(Verdicts):
     parts : tuple of Screened
         One for each problem: one, or one for each of several classes against the rest. Of one
         problem `problem`, `region`, `decisions` and `certificate` are here as well.
+    n_jobs : int or None
+        Threads for what is computed when it is asked for.
     """
 
     @property
@@ -281,10 +291,12 @@ class ScreeningResult(Verdicts):
         return max(part.certificate.relative_gap for part in self.parts)
 
     @property
+    @computes
     def zero_coef(self) -> Mask:
         return np.all([part.zero_coef for part in self.parts], axis=0)
 
     @property
+    @computes
     def reduced(self) -> Any:
         """The reduced problem: `folded.Q`, `folded.q`, `folded.r` and the undecided rows.
 
@@ -304,6 +316,7 @@ class ScreeningResult(Verdicts):
         return problem.alpha * problem.divisor / kept if kept > 0 else np.inf
 
     @property
+    @computes
     def score(self) -> Array:
         """Ranks the samples: the larger, the harder and the more informative.
 
@@ -314,10 +327,12 @@ class ScreeningResult(Verdicts):
         return np.max([part.score for part in self.parts], axis=0)
 
     @property
+    @computes
     def reason(self) -> str:
         """Why little is proved, and what would help; empty where much is."""
         return why_little(self)
 
+    @computes
     def check(self, coef: Any, intercept: Any = 0.0) -> Check:
         """Whether a solution of the reduced problem confirms the decisions, in one pass.
 

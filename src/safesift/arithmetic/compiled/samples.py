@@ -108,6 +108,9 @@ def _second_order(loss, i, t, v, value):
 @inlined
 def _change(loss, i, t, v, value, error, smoothness, lipschitz):
     """The most by which the loss changes within some distance."""
+    if not error < np.inf:
+        # of a prediction that overflowed nothing is known, on a flat piece either
+        return error
     if smoothness == np.inf:
         # far from a kink on a flat piece that is nothing, whatever the Lipschitz constant
         _, below = slope_and_value(loss, i, t - error)

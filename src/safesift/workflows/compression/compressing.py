@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -94,6 +95,7 @@ class Compressed(Brief):
         ])  # fmt: skip
 
 
+@computes
 def compress(
     X: Any,
     y: Any,
@@ -109,6 +111,7 @@ def compress(
     reweight: bool | None = None,
     stratify: bool = False,
     screening: str | Region = "auto",
+    n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Compressed:
     """Choose the rows from which a model is best trained, for a given number of rows.
@@ -131,6 +134,8 @@ def compress(
     stratify : bool, default=False
         Keep of every class its share by weight; for numbers and intervals, of every tenth of the
         targets. With weights, every stratum then has its total weight.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
 
     Returns

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
+from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -246,6 +247,7 @@ class Ranking(Brief):
         return "\n".join(lines)
 
 
+@computes
 def rank_samples(
     X: Any,
     y: Any,
@@ -258,6 +260,7 @@ def rank_samples(
     sample_weight: Any = None,
     method: str = "screening",
     screening: str | Region = "auto",
+    n_jobs: int | None = None,
     random_state: Any = None,
 ) -> Ranking:
     """Rank samples by how much a regularised empirical risk needs them.
@@ -297,6 +300,8 @@ def rank_samples(
         Samples of weight 0 come last.
     screening : str or Region, default="auto"
         The region of the screening test: a name of `safesift.regions.REGIONS` or an object.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
         For "random" and "hybrid", and for solvers that draw random numbers.
 
