@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,10 @@ from safesift.regions import Region
 from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import too_wide
-from safesift.solvers.driver import Level, solve_path
+from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
-from safesift.solvers.screening import Screening, may_leave_piece
+from safesift.solvers.sampling import solved_on_a_sample
+from safesift.solvers.screening import may_leave_piece
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import AllRows, SomeRows
 
@@ -45,10 +45,6 @@ _POLISH = 1e-3
 _SHARPER = 1e-4
 # rows move at most so many times as far as they moved last time, or so many times the mean
 _FURTHER, _MEAN_SHARE = 2.0, 0.25
-# a start is found on this share of the rows, at least so many per column, if that is few of them
-_SAMPLED, _PER_COLUMN, _WORTH = 16, 8, 4
-# relative gap of that start
-_ROUGH = 1e-3
 # matrices that a level takes, of losses that curve everywhere and of those with kinks
 _MATRICES, _MATRICES_WITH_KINKS = 10, 100
 
@@ -99,7 +95,8 @@ class Newton(Solver):
         past = level.past
         movement = past.movement if past is not None and past.warm else None
         if not level.begun and past is None and self._start is None:
-            self._start = rough_start(problem, self.settings)
+            sampled = solved_on_a_sample(problem, self.settings, self.name)
+            self._start = None if sampled is None else sampled.at.point
         yield from self.arrive(level, promised=math.inf)
         steps, stuck = NewtonSteps(_curvature_scales(problem)), False
         while True:
@@ -188,29 +185,6 @@ def _widths(problem: Problem) -> Iterator[float]:
     while width > 1e-14 * problem.unit:
         yield width
         width *= _SHRINK
-
-
-def rough_start(problem: Problem, settings: Settings) -> Array | None:
-    """A solution for some of the rows, drawn at random; None where there are not many.
-
-    It is a fraction of a pass away from where all rows lead, and it spares the steps, and the Gram
-    matrices of rows that are far from their piece, of a start at zero.
-    """
-    design = problem.design
-    n_rows = max(design.n_samples // _SAMPLED, _PER_COLUMN * design.n_columns)
-    carrying = np.flatnonzero(problem.weights)
-    if n_rows * _WORTH > len(carrying):
-        return None
-    rng = np.random.default_rng(settings.seed)
-    rows = np.sort(rng.choice(carrying, n_rows, replace=False))
-    risk = problem.risk.restrict(rows)
-    sample = replace(problem, risk=risk.with_divisor(float(risk.rows.weights.sum())))
-    # near enough to the whole: a gap relative to the sample's own reference
-    guesses = settings.screening != Screening.of(None)
-    roughly = Settings(_ROUGH, settings.max_iter, Screening(guesses=guesses), decided=())
-    roughly = replace(roughly, solver=Newton.name)
-    ((fit,),) = solve_path([[sample]], roughly, [sample.constant_point])
-    return fit.at.point
 
 
 def _curvature_scales(problem: Problem) -> Array:
