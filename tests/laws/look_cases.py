@@ -20,7 +20,7 @@ from safesift.arithmetic.compiled import samples as loops
 from safesift.arithmetic.numerics import EPS
 from safesift.design import as_design, blocks, dense
 from safesift.design import sparse as csr
-from safesift.losses import LOSSES, Loss
+from safesift.losses import LOSSES, Huber, Loss, SmoothedEpsilonInsensitive, SmoothedInterval
 from safesift.losses.multiples import Scaled
 from safesift.penalties import L2
 from safesift.problem import looks
@@ -45,8 +45,12 @@ from tests.laws.strategies import (
 # additions to the library may have no second definition, and need no loop
 NAMES = [name for name in LOSS_NAMES if name in written(LOSSES)]
 PIECEWISE = [name for name in NAMES if LOSSES[name].quadratic_rays]
-# those whose slopes are bounded: slopes of either sign can cancel where the losses are large
-SATURATED = ["huber", "smoothed_hinge", "smoothed_epsilon_insensitive", "smoothed_interval"]
+# slopes that stay the same from 1 on
+SATURATED: dict[str, Loss] = {
+    "huber": Huber(delta=1.0),
+    "smoothed_epsilon_insensitive": SmoothedEpsilonInsensitive(epsilon=0.0, width=1.0),
+    "smoothed_interval": SmoothedInterval(width=1.0),
+}
 FIELDS = SampleSums._fields
 # a few roundings
 FEW = 16 * EPS
@@ -268,24 +272,19 @@ def some_rows(draw, storage: str):
 
 @st.composite
 def balanced(draw, name: str):
-    """Saturated slopes that cancel up to rounding, the losses of one sign a hundred times more.
+    """Slopes that cancel up to rounding: to shrink those of one sign costs a lot, the others none.
 
-    There is no feature, so that the gap is what an intercept is worth.
+    The one half is where the slope is just saturated, the other half far beyond. There is no
+    feature, so that the gap is what an intercept is worth.
     """
-    n, width = draw(st.integers(1, 3)), 1.0
+    n = draw(st.integers(3, 6))
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
     up, down = rng.random(n) + 0.5, rng.random(n) + 0.5
-    down *= up.sum() / down.sum()
-    loss = LOSSES[name](**{"delta" if name == "huber" else "width": width})
-    shift = 1.0 + draw(st.sampled_from([0.0, 0.5, 99.0]))
-    X, y, point = np.zeros((2 * n, 1)), np.repeat([-shift, 100.0], n), [0.0, 0.0]
-    if loss.task == "classification":
-        # the margins of the ones are at the end of the slope, those of the others far beyond
-        X, y, point = np.repeat([[0.0], [99.0]], n, axis=0), np.repeat([1.0, -1.0], n), [1.0, 0.0]
-    if draw(st.booleans()):
-        y, X = -y, -X
-    y = as_targets(loss, y)
-    return Pass(problem_of(as_design(X, True), loss, y, np.r_[up, down]), np.array(point))
+    weights = np.r_[up, down * (up.sum() / down.sum())]
+    side = draw(st.sampled_from([-1.0, 1.0]))
+    loss, y = SATURATED[name], side * np.repeat([-1.0, 100.0], n)
+    design = as_design(np.zeros((2 * n, 1)), True)
+    return Pass(problem_of(design, loss, as_targets(loss, y), weights), np.zeros(2))
 
 
 @contextmanager

