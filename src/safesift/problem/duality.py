@@ -284,19 +284,22 @@ class Dual:
         return _known(problem.penalty.support(gradient[:p], problem.alpha, error) + cost)
 
     def _shrinking(self, at: Evaluation, rest: float, error: float) -> tuple[float, SideSums]:
-        """By how much slopes have to shrink for an intercept, and the sums over those of that sign.
+        """How much slopes shrink for an intercept, and the sums over those that may have to.
 
         At exact predictions slopes are others by `SampleSums.drift` in all (rows with a one at the
         end are no shorter than 1), and losses by `SampleSums.change`. Infinite where there are not
         slopes enough.
         """
         sums, some = at.sums, 1e-6 + self.problem.design.sum_error
-        side = sums.up if rest > 0 else sums.down
+        # the sign of a rest within its error is not known: it may be either side that shrinks, and
+        # one may cost nothing where the other costs much
+        possible = ((sums.up, not rest < -error), (sums.down, not rest > error))
+        load, mass, first, second = zip(*(side for side, may in possible if may), strict=True)
         exact = SideSums(
-            load=(side.load + sums.drift) * (1.0 + some),
-            mass=side.mass * (1.0 - some) - sums.drift,
-            first=(side.first + sums.change) * (1.0 + some),
-            second=(side.second + sums.change) * (1.0 + some),
+            load=(max(load) + sums.drift) * (1.0 + some),
+            mass=min(mass) * (1.0 - some) - sums.drift,
+            first=(max(first) + sums.change) * (1.0 + some),
+            second=(max(second) + sums.change) * (1.0 + some),
         )
         rest = abs(rest) + error
         return (rest / exact.mass if rest < exact.mass else math.inf), exact
