@@ -1,4 +1,8 @@
-"""What matrices cost, in passes over the data: how long cheaper steps are worth trying."""
+"""What a level costs, in passes over the data: by this a solver is chosen.
+
+The numbers were measured, and are measured again by `benchmarks/costs.py`. What a fit costs however
+small its data are, some ten milliseconds, is not counted.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,10 @@ from safesift.problem.problem import Problem
 PRODUCTS_PER_ENTRY = 10
 # beyond this many columns a Gram matrix costs too much
 LARGEST = 5000
+# rows with less than this share of the columns are those of texts, categories, ...
+_FEW_ENTRIES = 0.1
+# levels of a path that make what serves all of them worth its price
+LONG_PATH = 4
 
 
 def mean_row_length(design: RowDesign) -> float:
@@ -16,11 +24,21 @@ def mean_row_length(design: RowDesign) -> float:
     return max(design.n_entries / max(design.n_samples, 1), 1.0)
 
 
+def mostly_zeros(design: RowDesign) -> bool:
+    """Whether rows share few columns, as those of texts do."""
+    return mean_row_length(design) < _FEW_ENTRIES * design.n_columns
+
+
 def passes_of_a_gram(design: RowDesign, n_factors: int = 1) -> int:
     """How many passes take the time of a Gram matrix that is factored so many times."""
-    length, p = mean_row_length(design), design.n_columns
-    factors = n_factors * p**3 / 3 / max(design.n_samples * length, 1.0)
-    return max(int((length / 2 + factors) / PRODUCTS_PER_ENTRY), 1)
+    products = mean_row_length(design) / 2 / PRODUCTS_PER_ENTRY
+    return max(int(products + passes_of_factors(design, n_factors)), 1)
+
+
+def passes_of_factors(design: RowDesign, n_factors: int) -> float:
+    """How many passes take the time of so many Cholesky factors."""
+    entries = max(design.n_samples * mean_row_length(design), 1.0)
+    return n_factors * design.n_columns**3 / 3 / entries / PRODUCTS_PER_ENTRY
 
 
 def too_wide(problem: Problem) -> str:

@@ -25,7 +25,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
 from safesift.solvers.base import Proposal, Solver, Steps, register
-from safesift.solvers.costs import passes_of_a_gram
+from safesift.solvers.costs import LONG_PATH, mostly_zeros, passes_of_a_gram
 from safesift.solvers.driver import Level
 from safesift.solvers.dual_loop import Loop
 from safesift.solvers.newton import Newton
@@ -40,9 +40,10 @@ _WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 16
 _STRICTER = 0.3
 # what an epoch over hardly any row counts, as a share of one over all rows
 _LEAST_SHARE = 0.002
-# what a level costs by itself, and on a long path: measured on 10 000 and 40 000 rows, beside Gram
-# matrices of 500 and of 1 500 columns
-_EPOCHS_ALONE, _EPOCHS, _LONG_PATH = 25.0, 75.0, 4
+# what a level costs by itself (False) and on a path (True), for dense rows (False) and for those of
+# mostly zeros (True)
+_EPOCHS = {False: {False: 30.0, True: 28.0}, True: {False: 18.0, True: 12.0}}
+_WITH_INTERCEPT = 1.7
 # how many times the matrix of a cold Newton method is factored
 _FACTORS = 10
 
@@ -72,8 +73,8 @@ class DualDescent(Solver):
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        # a matrix serves all levels of a path
-        return _EPOCHS_ALONE if n_levels < _LONG_PATH else _EPOCHS
+        epochs = _EPOCHS[mostly_zeros(rows_of(problem.design))][n_levels >= LONG_PATH]
+        return epochs * (_WITH_INTERCEPT if problem.fit_intercept else 1.0)
 
     def region(self, level: Level) -> Region | None:
         if level.screening.region is not None:
@@ -139,11 +140,14 @@ class Relay(Solver):
         super().__init__(problem, settings, start)
         self._hand_to(DualDescent(problem, settings, start))
         # where the steps are few, half of them are Newton's
-        self._affordable = settings.max_iter // 2
-        if math.isfinite(problem.loss.smoothness):
-            epochs = passes_of_a_gram(rows_of(problem.design), _FACTORS)
-            self._affordable = min(self._affordable, epochs)
-        self._affordable = max(self._affordable, 1)
+        affordable = min(settings.max_iter // 2, self._affordable_epochs(problem))
+        self._affordable = max(int(affordable), 1)
+
+    @classmethod
+    def _affordable_epochs(cls, problem: Problem) -> float:
+        if math.isinf(problem.loss.smoothness):
+            return math.inf
+        return passes_of_a_gram(rows_of(problem.design), _FACTORS)
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -151,8 +155,9 @@ class Relay(Solver):
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        # a hair less than epochs alone: it can do better
-        return 0.99 * DualDescent.cost(problem, n_levels)
+        # a hair less than epochs alone, which it need not go on with
+        epochs = 0.99 * DualDescent.cost(problem, n_levels)
+        return min(epochs, cls._affordable_epochs(problem) + Newton.cost(problem, n_levels))
 
     def _hand_to(self, solver: Solver) -> None:
         self._current = solver

@@ -25,7 +25,14 @@ from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
 from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
-from safesift.solvers.costs import too_wide
+from safesift.solvers.costs import (
+    LONG_PATH,
+    PRODUCTS_PER_ENTRY,
+    mean_row_length,
+    passes_of_a_gram,
+    passes_of_factors,
+    too_wide,
+)
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
 from safesift.solvers.sampling import solved_on_a_sample
@@ -45,8 +52,12 @@ _POLISH = 1e-3
 _SHARPER = 1e-4
 # rows move at most so many times as far as they moved last time, or so many times the mean
 _FURTHER, _MEAN_SHARE = 2.0, 0.25
-# matrices that a level takes, of losses that curve everywhere and of those with kinks
-_MATRICES, _MATRICES_WITH_KINKS = 10, 100
+# what a level takes, of a path and by itself: passes, Gram matrices of all rows, and factors; for
+# losses that curve everywhere (False) and for those with pieces (True)
+_WARM = {False: (6.0, 2.5, 8), True: (3.0, 0.17, 5)}
+_COLD = {False: (9.0, 3.0, 10), True: (12.0, 1.1, 10)}
+# matrices for losses with kinks
+_MATRICES_WITH_KINKS = 100
 
 
 @register
@@ -67,12 +78,14 @@ class Newton(Solver):
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        one = problem.design.n_columns / 20.0
+        design = rows_of(problem.design)
         if math.isinf(problem.loss.smoothness):
-            return _MATRICES_WITH_KINKS * (1.0 + one)
-        # rows that stay on a quadratic piece leave the matrix as it is; where there are pieces at
-        # all, it is their curvature that tells best what became of the rows
-        return one if problem.pieces else _MATRICES * one
+            return _MATRICES_WITH_KINKS * (1.0 + passes_of_a_gram(design))
+        warm = n_levels >= LONG_PATH
+        # rows that stay on a quadratic piece leave the matrix as it is
+        passes, matrices, factors = (_WARM if warm else _COLD)[bool(problem.pieces)]
+        gram = matrices * mean_row_length(design) / 2 / PRODUCTS_PER_ENTRY
+        return passes + gram + passes_of_factors(design, factors)
 
     def goes_on(self, level: Level) -> bool:
         # steps converge quadratically: one more makes the solution exact, and its rows decided

@@ -20,23 +20,23 @@ from numpy.linalg import LinAlgError
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from safesift.design.rows import RowDesign, rows_of
+from safesift.design.rows import rows_of
 from safesift.penalties import L2
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.passes import Computation, CurvatureProduct
 from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
+from safesift.regions.ball import Balls
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.conjugate_gradients import conjugate_gradients
-from safesift.solvers.costs import LARGEST, passes_of_a_gram
+from safesift.solvers.costs import LARGEST, LONG_PATH, mostly_zeros, passes_of_a_gram
 from safesift.solvers.driver import Level
 from safesift.solvers.quasi_newton import Memory
 from safesift.solvers.records import Settings
 from safesift.solvers.sampling import rows_of_a_sample, solved_on_a_sample
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # a step is solved to this share of the gap aimed at, if not to a share of the gradient
 _INNER = 0.1
@@ -44,29 +44,28 @@ _INNER = 0.1
 _SINGULAR = 1e-13
 # a matrix that was of no use makes the next one worth so many times as many products
 _MORE_PATIENCE = 4
-# rows that are used may be so many times as many as curve, and are copied up to this share of all
-_TOO_MANY, _WORTH_COPYING = 1.2, 0.5
 # quasi-Newton steps are made as long as two of them make what they promise fall to this share
 _FAST = 0.5
-# what a level costs, for losses that curve everywhere and for those with pieces: measured on 20 000
-# to 580 000 rows with 54, 267, 784 and 2304 columns
-_PASSES, _PASSES_WITH_PIECES, _PASSES_FROM_A_SAMPLE = 50.0, 300.0, 15.0
+# quick steps go on to this share of the gap that is asked for, where rows can be decided
+_POLISH = 0.02
+# what a level costs, by itself (False) and on a path (True), for dense rows (False) and for those
+# of mostly zeros (True); by itself where a sample of the rows is solved for first
+_PASSES = {False: {False: 15.0, True: 13.0}, True: {False: 40.0, True: 20.0}}
+_ONCE_NEAR, _ON_THE_SAMPLE, _TO_COME_NEAR = 8.0, 150.0, 40.0
+_WITH_INTERCEPT = 1.4
 
 
 @register
 class NewtonCG(Solver):
-    """Keeps a copy of the rows that curve, where they are few, and a preconditioner."""
+    """Keeps a preconditioner."""
 
     name = "newton_cg"
     looks = False
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)
-        self._used = np.zeros(problem.design.n_samples, dtype=bool)
-        design = rows_of(problem.design)
-        self._rows = design.hold(self._used)
-        self._preconditioner = Preconditioner(passes_of_a_gram(design))
-        self._begun = False
+        self._preconditioner = Preconditioner(passes_of_a_gram(rows_of(problem.design)))
+        self._begun = self._quick = False
 
     @classmethod
     def refusal(cls, problem: Problem) -> str:
@@ -78,25 +77,34 @@ class NewtonCG(Solver):
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        if problem.pieces:
-            # Gram matrices tell more about the rows
-            return _PASSES_WITH_PIECES
-        return _PASSES_FROM_A_SAMPLE if rows_of_a_sample(problem) else _PASSES
+        design = rows_of(problem.design)
+        passes = _PASSES[mostly_zeros(design)][n_levels >= LONG_PATH]
+        n_rows = rows_of_a_sample(problem)
+        if n_rows and n_levels < LONG_PATH:
+            # the more rows it has for each column, the nearer a sample comes
+            share, columns_per_row = n_rows / design.n_samples, design.n_columns / n_rows
+            passes = _ONCE_NEAR + _ON_THE_SAMPLE * share + _TO_COME_NEAR * columns_per_row
+        return passes * (_WITH_INTERCEPT if problem.fit_intercept else 1.0)
 
     def region(self, level: Level) -> Region | None:
-        return level.screening.region or GapEnergy()
+        if level.screening.region is not None:
+            return level.screening.region
+        return Balls() if level.problem.fit_intercept else GapEnergy()
+
+    def goes_on(self, level: Level) -> bool:
+        # a quick step more, and a good part of the rows in doubt is decided
+        return self._quick and bool(level.problem.pieces) and level.gap > _POLISH * level.target
 
     def steps(self, level: Level) -> Steps:
         if not self._begun:
             yield from self._begin(level)
         yield from self.arrive(level)
         yield from self._quick_steps(level)
+        self._quick = False
         problem, gained = level.problem, True
         while gained:
             at = level.at
-            weights = _bends(problem, at)
-            self._use(rows_of(problem.design), weights > 0)
-            system = NewtonSystem(problem, self._rows, weights[self._used])
+            system = NewtonSystem(problem, at)
             # what is left of the gradient costs about ‖residual‖²/(2κ) of the gap
             enough = 2.0 * _INNER * level.target * problem.strong_convexity
             step = yield from self._preconditioner.solve(system, at.subgradient, enough)
@@ -112,7 +120,7 @@ class NewtonCG(Solver):
             return
         self._start = sampled.at.point
         yield from self.arrive(level, promised=math.inf)
-        self._preconditioner.adopt(_system(*sampled), _system(level.problem, level.at))
+        self._preconditioner.adopt(NewtonSystem(*sampled), NewtonSystem(level.problem, level.at))
 
     def _quick_steps(self, level: Level) -> Steps:
         """Steps of a pass each, while what they promise falls fast."""
@@ -123,6 +131,7 @@ class NewtonCG(Solver):
         step = memory.solve(level.at.subgradient, inverse)
         promised = _decrement(level.at, step)
         last = but_one = math.inf
+        self._quick = True
         while promised <= _FAST * but_one:
             at, last, but_one = level.at, promised, last
             reached = yield Evaluate(problem, at.point - step)
@@ -132,20 +141,9 @@ class NewtonCG(Solver):
             if not (yield Proposal(at=reached, promised=promised, searches=True)):
                 return
 
-    def _use(self, design: RowDesign, curved: Mask) -> None:
-        """Rows on flat pieces are left out; the next step looks at all rows again."""
-        missing = (curved & ~self._used).any()
-        if not missing and self._used.sum() <= _TOO_MANY * curved.sum():
-            return
-        if curved.mean() > _WORTH_COPYING:
-            # in products with all rows, other problems can share
-            self._used, self._rows = np.ones_like(curved), design
-        else:
-            self._used, self._rows = curved, design.hold(curved)
-
 
 class NewtonSystem:
-    """The matrix κI + Q + Aᵀ diag(weights) A, by its products.
+    """The matrix κI + Q + Aᵀ diag(s f''/W) A at a point, by its products; flat rows are not read.
 
     Attributes
     ----------
@@ -155,8 +153,9 @@ class NewtonSystem:
         How many were computed.
     """
 
-    def __init__(self, problem: Problem, rows: RowDesign, weights: Array) -> None:
-        self._rows, self._weights, self._Q = rows, weights, problem.Q
+    def __init__(self, problem: Problem, at: Evaluation) -> None:
+        self._rows, self._Q = rows_of(problem.design), problem.Q
+        self._weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
         self.ridge = _ridge(problem)
         self.n_products = 0
 
@@ -235,16 +234,6 @@ class Preconditioner:
     def _give_up(self) -> None:
         self._gram = self._apply = None
         self._patience *= _MORE_PATIENCE
-
-
-def _system(problem: Problem, at: Evaluation) -> NewtonSystem:
-    """That of a Newton step which reads every row."""
-    return NewtonSystem(problem, rows_of(problem.design), _bends(problem, at))
-
-
-def _bends(problem: Problem, at: Evaluation) -> Array:
-    """s_i f''/W of the rows."""
-    return problem.shares * problem.loss.curvature(at.pred, problem.y)
 
 
 def _decrement(at: Evaluation, step: Array) -> float:
