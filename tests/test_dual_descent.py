@@ -205,7 +205,8 @@ def test_choice_of_the_solver():
     assert prefers_dual_descent(problem_of("hinge"))
     assert prefers_dual_descent(problem_of("absolute_interval", storage="dense"))
     assert not prefers_dual_descent(problem_of("squared_hinge"))
-    assert prefers_dual_descent(problem_of("squared_hinge", n=20, p=3000))
+    assert not prefers_dual_descent(problem_of("squared_hinge", n=20, p=3000))
+    assert prefers_dual_descent(problem_of("hinge", n=20, p=3000))
     assert not prefers_dual_descent(problem_of("logistic", n=20, p=3000))
     assert not prefers_dual_descent(replace(problem_of("hinge"), penalty=build_l1()))
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_breast_cancer
 
 from safesift import safe_path
@@ -82,14 +83,23 @@ def test_steps_are_at_most_those_allowed(impatient):
 
 def test_epochs_get_the_time_of_a_gram_matrix():
     """More columns make the matrix dearer."""
-    few, many = (passes_of_a_gram(problem_of(n=300, p=p).design) for p in (20, 200))
+    few, many = (passes_of_a_gram(problem_of(n=300, p=p).design) for p in (20, 600))
     assert 1 <= few < many
 
 
-def test_wide_problems_and_kinks_are_relayed():
-    assert choose(problem_of(n=20, p=2000), 10).name == "relay"
+def test_kinks_and_rows_of_mostly_zeros_are_relayed():
     assert choose(problem_of(n=20, p=2000, loss="hinge"), 1).name == "relay"
-    assert choose(problem_of(n=20, p=6000), 10).name == "dual_descent"
+    assert choose(problem_of(n=20, p=6000, loss="hinge"), 1).name == "dual_descent"
+    assert choose(few_entries(p=2000), 10).name == "relay"
+    assert choose(few_entries(p=6000), 10).name == "dual_descent"
+    assert choose(problem_of(n=20, p=2000), 10).name == "newton_cg"
+
+
+def few_entries(p):
+    X = sparse.random(400, p, density=0.01, format="csr", random_state=0)
+    y = np.where(np.arange(400) % 2, 1.0, -1.0)
+    how = {"loss": "squared_hinge", "penalty": "l2", "fit_intercept": False}
+    return make_problems(X, y, alpha=1e-3, **how).problem
 
 
 def test_a_path_of_small_alphas_converges():

@@ -39,8 +39,6 @@ Array = NDArray[np.float64]
 # widths, in units of the targets, over which kinks are rounded off: for slopes and for solvers
 WIDTHS = (0.3, 0.03, 0.003)
 
-# a gap of this share of the value is one near the optimum
-_NEAR = 0.1
 # slopes whose sum is this share of their sizes cancel
 _BALANCED = 1e-14
 
@@ -239,11 +237,10 @@ class Dual:
     ) -> Computation[DualPoint]:
         """The best dual point on the rays through the slopes at a point, or a better one known.
 
-        Where the slopes themselves leave a gap of no more than `enough`, no other is looked for;
-        nor near the optimum, where no multiple is much better, but a step from there is.
+        Where the slopes themselves leave a gap of no more than `enough`, no other is looked for.
         """
         best, own = known, self.own_gap(at)
-        if own <= enough or (enough > 0 and own <= _NEAR * abs(at.value)):
+        if own <= enough:
             found = self._own_point(at, own)
             return found if best is None or found.value > best.value else best
         for ray in (yield from self._rays(at)):

@@ -110,7 +110,7 @@ class _Weighing:
         self, matrix: Any, rows: slice, block: int, v: Array, ones: bool, pred: Array, out: Array
     ) -> None:
         """The same in one compiled loop, which leaves the predictions alone: nobody reads them."""
-        from safesift.arithmetic.compiled.samples import weighted
+        from safesift.arithmetic.compiled.curvature import weighted
 
         weighted(matrix, rows.start, rows.stop, block, v, ones, self._weights, out)
 

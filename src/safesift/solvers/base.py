@@ -129,7 +129,7 @@ class Solver(ABC):
         if past is None:
             start = self._start
             point = problem.constant_point if start is None else problem.feasible(start)
-            yield Proposal(point=point, steps=0.0, promised=promised)
+            yield Proposal(point=point, steps=0.0)
         elif problem.penalty.contains(problem.split(past.at.point)[0]):
             yield Proposal(at=problem.reevaluate(past.at), steps=0.0, promised=promised)
         else:

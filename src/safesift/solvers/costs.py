@@ -15,6 +15,8 @@ PRODUCTS_PER_ENTRY = 10
 LARGEST = 5000
 # rows with less than this share of the columns are those of texts, categories, ...
 _FEW_ENTRIES = 0.1
+# a pass over fewer entries costs no less, with what belongs to it
+_FEWEST = 1e6
 # levels of a path that make what serves all of them worth its price
 LONG_PATH = 4
 
@@ -29,16 +31,25 @@ def mostly_zeros(design: RowDesign) -> bool:
     return mean_row_length(design) < _FEW_ENTRIES * design.n_columns
 
 
-def passes_of_a_gram(design: RowDesign, n_factors: int = 1) -> int:
-    """How many passes take the time of a Gram matrix that is factored so many times."""
-    products = mean_row_length(design) / 2 / PRODUCTS_PER_ENTRY
-    return max(int(products + passes_of_factors(design, n_factors)), 1)
+def passes_of_products(design: RowDesign) -> float:
+    """How many passes take the time of the products of a Gram matrix."""
+    length = mean_row_length(design)
+    return design.n_samples * length**2 / 2 / PRODUCTS_PER_ENTRY / _entries(design)
 
 
 def passes_of_factors(design: RowDesign, n_factors: int) -> float:
     """How many passes take the time of so many Cholesky factors."""
-    entries = max(design.n_samples * mean_row_length(design), 1.0)
-    return n_factors * design.n_columns**3 / 3 / entries / PRODUCTS_PER_ENTRY
+    return n_factors * design.n_columns**3 / 3 / PRODUCTS_PER_ENTRY / _entries(design)
+
+
+def passes_of_a_gram(design: RowDesign, n_factors: int = 1) -> int:
+    """How many passes take the time of a Gram matrix that is factored so many times."""
+    return max(int(passes_of_products(design) + passes_of_factors(design, n_factors)), 1)
+
+
+def _entries(design: RowDesign) -> float:
+    """How many entries a pass seems to visit: of few rows, the steps in between take longer."""
+    return max(design.n_samples * mean_row_length(design), _FEWEST)
 
 
 def too_wide(problem: Problem) -> str:

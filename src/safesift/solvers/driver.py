@@ -36,6 +36,8 @@ Array = NDArray[np.float64]
 _MANY_STEPS = 25
 # a gap that fell to this share of what it was is progress, even where the value stands still
 _SMALLER = 0.9
+# a gap of this share of the value is one near the optimum
+_NEAR = 0.1
 
 
 def solve_path(
@@ -299,7 +301,9 @@ class Run:
         if better and reached is not before:
             level.move(reached)
         if self._worth_measuring(proposal, fell):
-            yield from self._measure(proposal, reached)
+            # near the optimum no multiple of the slopes is much better than they are, but a step is
+            near = _NEAR * abs(reached.value) if fell and not level.exhausted else 0.0
+            yield from self._measure(proposal, reached, near)
         # at the end of the arithmetic the value stands still; the gap may still fall
         return fell or level.gap < _SMALLER * gap
 
@@ -321,12 +325,17 @@ class Run:
         many = level.n_iter - self._measured_at >= _MANY_STEPS
         return many or level.screening.region is not None
 
-    def _measure(self, proposal: Proposal, reached: Evaluation) -> Computation[None]:
-        """Certify the best point with the best dual point, decide rows, and write that down."""
+    def _measure(
+        self, proposal: Proposal, reached: Evaluation, enough: float = 0.0
+    ) -> Computation[None]:
+        """Certify the best point with the best dual point, decide rows, and write that down.
+
+        Where the slopes leave a gap of no more than `enough`, or is asked for, they are the point.
+        """
         level, dual = self.level, Dual(self.level.problem)
         if proposal.ray is None:
             slopes = reached if proposal.slopes is None else proposal.slopes
-            found = yield from dual.best(slopes, self._dual, enough=level.target)
+            found = yield from dual.best(slopes, self._dual, enough=max(enough, level.target))
         else:
             found = yield from dual.feasible(proposal.ray)
         if self._dual is None or found.value > self._dual.value:

@@ -27,10 +27,9 @@ from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import (
     LONG_PATH,
-    PRODUCTS_PER_ENTRY,
-    mean_row_length,
     passes_of_a_gram,
     passes_of_factors,
+    passes_of_products,
     too_wide,
 )
 from safesift.solvers.driver import Level
@@ -84,8 +83,8 @@ class Newton(Solver):
         warm = n_levels >= LONG_PATH
         # rows that stay on a quadratic piece leave the matrix as it is
         passes, matrices, factors = (_WARM if warm else _COLD)[bool(problem.pieces)]
-        gram = matrices * mean_row_length(design) / 2 / PRODUCTS_PER_ENTRY
-        return passes + gram + passes_of_factors(design, factors)
+        products = matrices * passes_of_products(design)
+        return passes + products + passes_of_factors(design, factors)
 
     def goes_on(self, level: Level) -> bool:
         # steps converge quadratically: one more makes the solution exact, and its rows decided

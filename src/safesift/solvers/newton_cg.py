@@ -118,8 +118,7 @@ class NewtonCG(Solver):
         sampled = solved_on_a_sample(level.problem, self.settings)
         if sampled is None:
             return
-        self._start = sampled.at.point
-        yield from self.arrive(level, promised=math.inf)
+        yield Proposal(point=sampled.at.point, steps=0.0, promised=math.inf)
         self._preconditioner.adopt(NewtonSystem(*sampled), NewtonSystem(level.problem, level.at))
 
     def _quick_steps(self, level: Level) -> Steps:

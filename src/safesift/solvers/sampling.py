@@ -13,8 +13,9 @@ from safesift.solvers.driver import solve_path
 from safesift.solvers.records import Settings
 from safesift.solvers.screening import Screening
 
-# a start is found on this share of the rows, at least so many per column, if that is few of them
-_SAMPLED, _PER_COLUMN, _WORTH = 16, 2, 4
+# a start is found on this share of the rows, at least so many of them and so many per column, where
+# there are so many times as many
+_SAMPLED, _FEWEST, _PER_COLUMN, _WORTH = 16, 250, 2, 4
 # relative gap of that start
 _ROUGH = 1e-3
 
@@ -29,7 +30,7 @@ class Sampled(NamedTuple):
 def rows_of_a_sample(problem: Problem) -> int:
     """How many rows are worth solving for first; 0 where that is not clearly less than all."""
     design = problem.design
-    n_rows = max(design.n_samples // _SAMPLED, _PER_COLUMN * design.n_columns)
+    n_rows = max(design.n_samples // _SAMPLED, _FEWEST, _PER_COLUMN * design.n_columns)
     return n_rows if n_rows * _WORTH <= np.count_nonzero(problem.weights) else 0
 
 

@@ -224,32 +224,6 @@ def pass_through(
 
 
 @cached_njit(**OPTIONS)
-def weighted(matrix, first, last, block, x, ones, weights, gradient):
-    """Rows first to last, a block at a time: Σ weights_i (a_iᵀx) a_i, which is written.
-
-    Rows without weight are not read.
-    """
-    rows = np.empty(min(block, last - first), np.int64)
-    pred, p = np.empty(len(rows)), len(gradient) - ones
-    total, part = np.zeros(len(gradient)), np.zeros(len(gradient))
-    for start in range(first, last, block):
-        n = 0
-        for i in range(start, min(start + block, last)):
-            if weights[i] != 0.0:
-                rows[n] = i
-                n += 1
-        rows_dot(matrix, rows[:n], x[:p], pred[:n])
-        for k in range(n):
-            pred[k] = weights[rows[k]] * (pred[k] + (x[p] if ones else 0.0))
-        part[:] = 0.0
-        rows_add(matrix, rows[:n], pred[:n], part[:p])
-        if ones:
-            part[p] = pred[:n].sum()
-        total += part
-    gradient[:] = total
-
-
-@cached_njit(**OPTIONS)
 def look_at(loss, first, pred, shares, norms, sizes, errors, nu, loads):
     """`look` by itself; the sums."""
     sums = np.zeros(N_SUMS)

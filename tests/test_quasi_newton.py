@@ -1,0 +1,134 @@
+"""Starts from a sample, quick steps from there, and the products that they spare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from safesift.design import as_design, blocks
+from safesift.problem.inputs import make_problems
+from safesift.problem.passes import CurvatureProduct
+from safesift.solvers import Settings, newton_cg
+from safesift.solvers.quasi_newton import Memory
+from safesift.solvers.sampling import rows_of_a_sample, solved_on_a_sample
+from tests.solving import newton
+from tests.solving import newton_cg as path_by_newton_cg
+
+STORAGES = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "float32": lambda X: X.astype(np.float32),
+    "CSR": sparse.csr_matrix,
+    "integers": lambda X: np.round(X).astype(np.int64),
+}
+
+
+def made(n=4000, p=12, loss="logistic", alpha=1e-3, seed=0, **how):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, p)) * np.geomspace(1.0, 0.05, p)
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0.2, 1.0, -1.0)
+    how = {"fit_intercept": True} | how
+    return make_problems(X, y, loss=loss, penalty="l2", alpha=alpha, **how).problem
+
+
+# --- products with the curvature ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_products_are_those_of_the_matrix(storage, intercept, monkeypatch):
+    """Over several blocks and tasks, with rows that have no weight."""
+    monkeypatch.setattr(blocks, "_TASK_ENTRIES", 500)
+    rng = np.random.default_rng(1)
+    X = STORAGES[storage](3.0 * rng.normal(size=(301, 7)))
+    dense = X.toarray() if sparse.issparse(X) else X.astype(float)
+    A = np.column_stack([dense, np.ones(301)]) if intercept else dense
+    weights = rng.exponential(size=301) * (rng.random(301) < 0.6)
+    v, w = rng.normal(size=(2, A.shape[1]))
+    design = as_design(X, intercept)
+    one = CurvatureProduct(design, v, weights)
+    (alone,) = CurvatureProduct.answered([one])
+    np.testing.assert_allclose(alone, A.T @ (weights * (A @ v)), rtol=1e-12, atol=1e-12)
+    both = CurvatureProduct.answered([one, replace(one, v=w, weights=weights[::-1].copy())])
+    np.testing.assert_allclose(both[0], alone, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(both[1], A.T @ (weights[::-1] * (A @ w)), rtol=1e-12, atol=1e-12)
+
+
+# --- the memory of steps ------------------------------------------------------------------------
+
+
+def test_what_is_remembered_is_exact_along_the_last_step():
+    """The secant equation, whatever the preconditioner is."""
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(6, 6))
+    H = root @ root.T + np.eye(6)
+    memory = Memory()
+    for change in rng.normal(size=(4, 6)):
+        memory.add(change, H @ change)
+        found = memory.solve(H @ change, lambda v: 0.3 * v)
+        np.testing.assert_allclose(found, change, atol=1e-9)
+
+
+def test_steps_along_which_nothing_bends_are_forgotten():
+    memory, change = Memory(), np.array([1.0, -2.0])
+    memory.add(change, np.zeros(2))
+    memory.add(change, -change)
+    np.testing.assert_array_equal(memory.solve(change, lambda v: 2.0 * v), 2.0 * change)
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+
+def test_few_rows_are_not_sampled():
+    assert rows_of_a_sample(made(n=4000)) == 250
+    assert rows_of_a_sample(made(n=900)) == 0
+    assert rows_of_a_sample(made(n=2000, p=300)) == 0
+    assert solved_on_a_sample(made(n=900), Settings(1e-6)) is None
+
+
+def test_rows_without_weight_are_not_in_a_sample():
+    weights = (np.arange(4000) < 1200).astype(float)
+    problem = made(sample_weight=weights)
+    sampled = solved_on_a_sample(problem, Settings(1e-6))
+    assert sampled is not None
+    assert (sampled.problem.weights > 0).all()
+    assert rows_of_a_sample(made(sample_weight=weights * (np.arange(4000) < 900))) == 0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "safe_logistic"])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-3, 1e-6])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_quick_steps_end_where_newton_steps_do(loss, alpha, intercept):
+    problem = made(loss=loss, alpha=alpha, fit_intercept=intercept)
+    ((fit,),) = path_by_newton_cg([[problem]], Settings(tol=1e-8))
+    assert fit.converged
+    exact = newton(problem, tol=1e-12)
+    assert fit.at.value - exact.at.value <= fit.gap
+    assert (exact.at.nu[fit.decisions.dropped] == 0).all()
+
+
+def test_columns_that_a_sample_knows_nothing_of():
+    """A column with three entries: none of them is among the rows that are drawn."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(5000, 5))
+    rare = np.zeros(5000)
+    rare[[17, 1234, 4444]] = 1.0
+    y = np.where(X[:, 0] + rng.normal(size=5000) > 0, 1.0, -1.0)
+    X = np.column_stack([X, rare, np.zeros(5000)])
+    problem = make_problems(X, y, loss="logistic", penalty="l2", alpha=1e-9).problem
+    ((fit,),) = path_by_newton_cg([[problem]], Settings(tol=1e-8))
+    assert fit.converged
+    assert fit.at.value - newton(problem, tol=1e-12).at.value <= fit.gap
+
+
+def test_a_preconditioner_that_misleads_costs_steps_only(monkeypatch):
+    """Quick steps give up, and conjugate gradients find their own way."""
+    upside_down = np.diag(np.geomspace(1.0, 1e6, 13))
+    monkeypatch.setattr(newton_cg, "_inverse", lambda gram, ridge: upside_down.dot)
+    problem = made()
+    ((fit,),) = path_by_newton_cg([[problem]], Settings(tol=1e-8))
+    assert fit.converged
+    assert fit.at.value - newton(problem, tol=1e-12).at.value <= fit.gap
