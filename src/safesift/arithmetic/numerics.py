@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve
+from scipy.linalg.lapack import dpotrf
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
@@ -116,13 +117,15 @@ def prediction_error(
 def cholesky(H: Array, ridge: float = 0.0) -> tuple[Array, bool]:
     """A Cholesky factor of H + ridge·I, as `scipy.linalg.cho_solve` takes it.
 
-    By NumPy's LAPACK, not SciPy's: where the two bring a thread pool each, one that still spins
-    after a product makes the other several times slower.
+    In Fortran order, in which triangular systems are solved several times as fast.
     """
+    work = np.array(H, dtype=np.float64, order="C")
     if ridge:
-        H = H.copy()
-        H[np.diag_indices_from(H)] += ridge
-    factor: NDArray = np.linalg.cholesky(H)
+        work[np.diag_indices_from(work)] += ridge
+    # its transpose, which is the same matrix, is in Fortran order
+    factor, info = dpotrf(work.T, lower=1, clean=1, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError("the matrix is not positive definite.")
     return factor, True
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic import tally
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.design.base import Array
-from safesift.design.rows import COMPILED_TYPES, RowDesign
+from safesift.design.rows import COMPILED_TYPES, RowDesign, RowSubset
 
 # entries of a block: it is read twice, and should stay in the cache of one processor; those of a
 # Gram matrix may be more
@@ -71,12 +72,43 @@ class DenseDesign(RowDesign):
     def _as_held(self) -> DenseDesign:
         return replace(self, held=True)
 
+    def hold(self, rows: NDArray) -> RowDesign:
+        if self.compiled is None or not self.array.flags.c_contiguous:
+            return super().hold(rows)
+        # compiled loops read rows where they lie as fast as they would a copy
+        indices = np.flatnonzero(rows) if rows.dtype == bool else rows
+        tally.count(len(indices))
+        return DenseRows(self, indices, held=True)
+
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
+        return DenseRows(self, indices, self.held)
+
     def take(self, rows: NDArray) -> DenseDesign:
         indices = np.flatnonzero(rows) if rows.dtype == bool else rows
         return DenseDesign(_rows(self.array, indices), self.intercept)
 
     def columns(self, features: NDArray) -> DenseDesign:
         return DenseDesign(self.array[:, features], self.intercept)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DenseRows(RowSubset):
+    """Some rows of a dense matrix, at increasing indices, read where they lie."""
+
+    base: DenseDesign
+    held: bool = False
+
+    @property
+    def compiled(self) -> tuple[NDArray, ...] | None:
+        if self.base.compiled is None or not self.base.array.flags.c_contiguous:
+            return None
+        return (*self.base.compiled, self.rows)
+
+    def _rows_at(self, indices: NDArray[np.intp]) -> RowDesign:
+        return replace(self, rows=self.rows[indices])
+
+    def columns(self, features: NDArray) -> DenseRows:
+        return replace(self, base=self.base.columns(features))
 
 
 def _rows(array: NDArray, indices: NDArray) -> NDArray:

@@ -87,7 +87,8 @@ class CurvatureProduct(Request):
     def _products(cls, design: Design, requests: Sequence[Self]) -> Sequence[Array]:
         if len(requests) == 1:
             (one,) = requests
-            return [design.pass_through(one.v, _Weighing(one.weights))[1]]
+            loads = Loads(lambda pred, rows: one.weights[rows] * pred, (one.weights,))
+            return [design.pass_through(one.v, loads)[1]]
         weights = [request.weights for request in requests]
 
         def weighted(pred: Array, rows: slice) -> Array:
@@ -97,22 +98,32 @@ class CurvatureProduct(Request):
         return list(np.ascontiguousarray(design.pass_through(points, weighted)[1].T))
 
 
-class _Weighing:
-    """What a pass does for a product with the curvature: predictions become weighted ones."""
+class Loads:
+    """What a pass makes of predictions, in NumPy and in one compiled loop with both products.
 
-    def __init__(self, weights: Array) -> None:
-        self._weights = weights
+    Parameters
+    ----------
+    function : callable
+        (predictions, rows) ↦ loads.
+    what : tuple, optional
+        The same as `arithmetic.compiled.curvature` knows it; None where it does not.
+    """
+
+    def __init__(self, function: Callable[[Array, slice], Array], what: Any) -> None:
+        self._function, self._what = function, what
 
     def __call__(self, pred: Array, rows: slice) -> Array:
-        return self._weights[rows] * pred
+        return self._function(pred, rows)
 
-    def fused(
-        self, matrix: Any, rows: slice, block: int, v: Array, ones: bool, pred: Array, out: Array
-    ) -> None:
-        """The same in one compiled loop, which leaves the predictions alone: nobody reads them."""
-        from safesift.arithmetic.compiled.curvature import weighted
+    @property
+    def fused(self) -> Any:
+        """`fused(matrix, rows, block, x, ones, pred, gradient)`; see `Look.fused`."""
+        return None if self._what is None else self._pass
 
-        weighted(matrix, rows.start, rows.stop, block, v, ones, self._weights, out)
+    def _pass(self, matrix: Any, rows: slice, block: int, x: Array, ones: bool, *out: Any) -> None:
+        from safesift.arithmetic.compiled.curvature import pass_with
+
+        pass_with(matrix, rows.start, rows.stop, block, x, ones, self._what, *out)
 
 
 def together(

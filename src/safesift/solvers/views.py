@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import total
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.gram import WeightedGram
-from safesift.problem.passes import Computation
+from safesift.problem.passes import Computation, Loads
 from safesift.problem.problem import Evaluate, Problem
 
 Array = NDArray[np.float64]
@@ -157,6 +157,9 @@ class SomeRows(View):
         self._bends = gram.weights[rows]
         loss, y = self._targets.loss, self._targets.y
         self._losses = loss.value(self._pred, y)
+        loops = self._targets.loops
+        what = (loops, self._shares, self._slopes, self._bends, self._pred)
+        self._excess = Loads(self._excess_of, None if loops is None else what)
         self.gram = gram.among(self._design, rows)
         self.here = Local(self._origin, self.penalty(self._origin), self._gradient, self._pred)
 
@@ -165,18 +168,18 @@ class SomeRows(View):
 
     def evaluate(self, point: Array) -> Computation[Local]:
         """A look at the rows of the view, which are its own."""
-        loss, y = self._targets.loss, self._targets.y
-
-        def excess(pred: Array, part: slice) -> Array:
-            slopes = self._shares[part] * loss.take(part).slope(pred, y[part])
-            return slopes - self._slopes[part] - self._bends[part] * (pred - self._pred[part])
-
-        pred, correction = self._design.pass_through(point, excess)
+        pred, correction = self._design.pass_through(point, self._excess)
         pull = self._curvature @ (point - self._origin)
         value = self._smooth(point, pull, pred) + self.penalty(point)
         # nobody else reads these rows: there is nothing to ask for
         yield from ()
         return Local(point, value, self._gradient + pull + correction, pred)
+
+    def _excess_of(self, pred: Array, part: slice) -> Array:
+        """Slopes at predictions, beyond what the expansion has."""
+        loss, y = self._targets.loss, self._targets.y
+        slopes = self._shares[part] * loss.take(part).slope(pred, y[part])
+        return slopes - self._slopes[part] - self._bends[part] * (pred - self._pred[part])
 
     def _smooth(self, point: Array, pull: Array, pred: Array) -> float:
         moved, shift = pred - self._pred, point - self._origin

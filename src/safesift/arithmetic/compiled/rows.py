@@ -1,7 +1,8 @@
 """Products with single rows of a matrix, whatever holds them.
 
-A matrix is a tuple of arrays: (array,) for a dense one in C or Fortran order, (data, indices,
-indptr) for a CSR matrix. Loops that are written with `row_dot` and `row_add` are compiled for each.
+A matrix is a tuple of arrays: (array,) for a dense one in C or Fortran order, (array, rows) for
+some rows of one, (data, indices, indptr) for a CSR matrix. Loops that are written with `row_dot`
+and `row_add` are compiled for each.
 """
 
 from __future__ import annotations
@@ -17,6 +18,18 @@ inlined = njit(**OPTIONS)
 index = np.uint64
 
 
+def row(matrix, i):
+    """a_i of a dense matrix."""
+    raise NotImplementedError
+
+
+@overload(row, jit_options=OPTIONS)
+def _row(matrix, i):
+    if len(matrix) == 1:
+        return lambda matrix, i: matrix[0][i]
+    return lambda matrix, i: matrix[0][matrix[1][i]]
+
+
 def row_dot(matrix, i, x):
     """a_iᵀx."""
     raise NotImplementedError
@@ -29,13 +42,13 @@ def row_add(matrix, i, scale, x):
 
 @overload(row_dot, jit_options=OPTIONS)
 def _row_dot(matrix, i, x):
-    if len(matrix) == 1:
+    if len(matrix) <= 2:
 
         def dense(matrix, i, x):
-            row = matrix[0][i]
+            entries = row(matrix, i)
             value = 0.0
-            for j in range(len(row)):
-                value += row[j] * x[j]
+            for j in range(len(entries)):
+                value += entries[j] * x[j]
             return value
 
         return dense
@@ -52,12 +65,12 @@ def _row_dot(matrix, i, x):
 
 @overload(row_add, jit_options=OPTIONS)
 def _row_add(matrix, i, scale, x):
-    if len(matrix) == 1:
+    if len(matrix) <= 2:
 
         def dense(matrix, i, scale, x):
-            row = matrix[0][i]
-            for j in range(len(row)):
-                x[j] += scale * row[j]
+            entries = row(matrix, i)
+            for j in range(len(entries)):
+                x[j] += scale * entries[j]
 
         return dense
 
@@ -119,13 +132,13 @@ def _rows_add(matrix, rows, scales, x):
 
         return columns
 
-    if len(matrix) == 1:
+    if len(matrix) <= 2:
 
         def four_at_a_time(matrix, rows, scales, x):
-            n, array = len(rows), matrix[0]
+            n = len(rows)
             for k in range(0, n - 3, 4):
-                a, b = array[rows[k]], array[rows[k + 1]]
-                c, d = array[rows[k + 2]], array[rows[k + 3]]
+                a, b = row(matrix, rows[k]), row(matrix, rows[k + 1])
+                c, d = row(matrix, rows[k + 2]), row(matrix, rows[k + 3])
                 p, q, r, s = scales[k], scales[k + 1], scales[k + 2], scales[k + 3]
                 for j in range(len(x)):
                     x[j] += p * a[j] + q * b[j] + r * c[j] + s * d[j]
