@@ -14,7 +14,7 @@ from safesift.design import DenseDesign
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.solvers import solve
+from safesift.solvers import quadratic, solve
 from safesift.solvers.quadratic import Model, lasso, minimise
 from tests.laws import laws
 from tests.laws.problems import build, recipes
@@ -170,10 +170,15 @@ def random_model(seed: int, p: int, intercept: bool) -> Model:
     return Model(A.T @ A / d + 1e-6 * np.eye(d), 3 * rng.normal(size=d), p)
 
 
+@pytest.mark.parametrize("exchanges", [0, 3])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_lasso_is_optimal(seed, intercept):
-    """The optimality conditions, from a start that has nothing to do with the solution."""
+def test_lasso_is_optimal(seed, intercept, exchanges, monkeypatch):
+    """The optimality conditions, from a start that has nothing to do with the solution.
+
+    Whether signs change all at once first, or one after the other only.
+    """
+    monkeypatch.setattr(quadratic, "_PATIENCE", exchanges)
     model = random_model(seed, 12, intercept)
     start = np.random.default_rng(seed + 100).normal(size=12 + intercept)
     u = lasso(model, 1.0, start)
@@ -182,6 +187,21 @@ def test_lasso_is_optimal(seed, intercept):
     np.testing.assert_allclose(gradient[:12][support], -np.sign(u[:12][support]), atol=1e-9)
     assert (np.abs(gradient[:12][~support]) <= 1 + 1e-9).all()
     np.testing.assert_allclose(gradient[12:], 0, atol=1e-9)
+
+
+def test_signs_that_change_all_at_once_take_few_systems(monkeypatch):
+    solved, solve = [], quadratic.solve_positive
+
+    def counted(*args):
+        solved.append(args)
+        return solve(*args)
+
+    monkeypatch.setattr(quadratic, "solve_positive", counted)
+    model = random_model(0, 200, False)
+    start = np.random.default_rng(1).normal(size=200)
+    u = lasso(model, 1.0, start)
+    assert np.count_nonzero(np.sign(u) != np.sign(start)) > 80
+    assert len(solved) < 15
 
 
 @pytest.mark.parametrize("intercept", [False, True])

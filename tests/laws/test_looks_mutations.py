@@ -62,7 +62,9 @@ def _interpreted(source: str, given: dict[str, Any]) -> dict[str, Any]:
     names: dict[str, Any] = dict.fromkeys(("njit", "inlined", "cached_njit"), _plain)
     names |= {"overload": lambda *_, **__: _plain, "OPTIONS": {}, "__name__": "loops"} | given
     exec(compile(source, "loops", "exec"), names)
-    for name in ("row_dot", "row_add", "rows_dot", "rows_add", "slope_and_value", "second_order"):
+    for name in (
+        "row", "row_dot", "row_add", "rows_dot", "rows_add", "slope_and_value", "second_order",
+    ):  # fmt: skip
         if f"_{name}" in names:
             names[name] = _by_hand(names[f"_{name}"])
     return names
@@ -250,12 +252,12 @@ def test_mistakes_in_loops_over_samples(name, old, new, broken):
 @pytest.mark.parametrize(
     ("storage", "old", "new"),
     [
-        ("float32", "value += row[j] * x[j]", "value += abs(row[j]) * x[j]"),
-        ("C", "x[j] += scale * row[j]", "x[j] = scale * row[j]"),
+        ("float32", "value += entries[j] * x[j]", "value += abs(entries[j]) * x[j]"),
+        ("C", "x[j] += scale * entries[j]", "x[j] = scale * entries[j]"),
         ("C", "range(0, n - 3, 4)", "range(0, n - 4, 4)"),
         ("C", "range(n - n % 4, n)", "range(n, n)"),
-        ("C", "c, d = array[rows[k + 2]], array[rows[k + 3]]",
-         "c, d = array[rows[k + 3]], array[rows[k + 2]]"),
+        ("C", "c, d = row(matrix, rows[k + 2]), row(matrix, rows[k + 3])",
+         "c, d = row(matrix, rows[k + 3]), row(matrix, rows[k + 2])"),
         ("Fortran", "out[k] += scale * column[rows[k]]", "out[k] += scale * column[rows[k] - 1]"),
         ("Fortran", "out[:] = 0.0", "pass"),
         ("Fortran, float32", "value += scales[k] * column[rows[k]]",

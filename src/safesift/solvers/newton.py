@@ -152,7 +152,7 @@ class Newton(Solver):
         yield from self._gram.moving(problem.shares * problem.loss.curvature(at.pred, problem.y))
         view = SomeRows(problem, at, self._gram, rows)
         most = min(level.max_iter - level.n_iter, _MOST_STEPS)
-        yield from steps.settle(view, _SHARPER * level.target, most)
+        yield from steps.settle(view, _SHARPER * level.target, most, level.report)
         self._gram.adopt(view.gram, rows)
         return (yield Evaluate(problem, view.here.point))
 

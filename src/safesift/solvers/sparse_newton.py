@@ -142,7 +142,7 @@ class SparseNewton(Solver):
         view = SomeRows(problem, at, gram, rows)
         curvature = np.diag(gram.matrix)
         steps = NewtonSteps(np.where(curvature > 0, curvature, 1.0))
-        yield from steps.settle(view, _INNER * level.target, _MOST_STEPS)
+        yield from steps.settle(view, _INNER * level.target, _MOST_STEPS, level.report)
         gram.adopt(view.gram, rows)
         point = at.point.copy()
         point[gram.columns] = view.here.point

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,9 +98,12 @@ class NewtonSteps:
         view.here = reached
         return True
 
-    def settle(self, view: View, promise: float, most: int) -> Computation[None]:
-        """Steps until the model promises no more than that, so many at most."""
-        last = self.n_iter + most
-        while self.n_iter < last:
+    def settle(
+        self, view: View, promise: float, most: int, report: Callable[[float], None]
+    ) -> Computation[None]:
+        """Steps until the model promises no more than that, so many at most; each is reported."""
+        first = self.n_iter
+        while self.n_iter < first + most:
             if not (yield from self.step(view)) or self.exact or self.promised <= promise:
                 return
+            report(self.n_iter - first)
