@@ -54,7 +54,7 @@ _FURTHER, _MEAN_SHARE = 2.0, 0.25
 # what a level takes, of a path and by itself: passes, Gram matrices of all rows, and factors; for
 # losses that curve everywhere (False) and for those with pieces (True)
 _WARM = {False: (6.0, 2.5, 8), True: (3.0, 0.17, 5)}
-_COLD = {False: (9.0, 3.0, 10), True: (12.0, 1.1, 10)}
+_COLD = {False: (16.0, 3.5, 10), True: (12.0, 1.1, 10)}
 # matrices for losses with kinks
 _MATRICES_WITH_KINKS = 100
 

@@ -171,6 +171,25 @@ class NewtonSystem:
             diagonal = diagonal + np.diag(self._Q)
         return np.where(diagonal > 0, diagonal, 1.0)
 
+    def scaling(self) -> Callable[[Array], Array]:
+        """v ↦ about H⁻¹v, by the diagonal; with an intercept, by that of rows around their mean.
+
+        With m the mean of the rows, weighted, x' = x and c' = c + mᵀx separate the intercept from
+        the coefficients, whose matrix becomes Σ weights_i (a_i − m)(a_i − m)ᵀ.
+        """
+        diagonal, p = self.diagonal(), self._rows.n_features
+        if not self._rows.intercept or self._Q is not None or not diagonal[p] > 0:
+            return lambda v: v / diagonal
+        mean = self._rows.rmatvec(self._weights)[:p] / diagonal[p]
+        around = diagonal[:p] - diagonal[p] * mean**2
+        around = np.maximum(around, np.maximum(self.ridge[:p], _SINGULAR * diagonal[:p]))
+
+        def scaled(v: Array) -> Array:
+            coef = (v[:p] - mean * v[p]) / around
+            return np.append(coef, v[p] / diagonal[p] - mean @ coef)
+
+        return scaled
+
     def gram(self) -> Array:
         """The matrix without the ridge."""
         gram = self._rows.gram(self._weights)
@@ -203,9 +222,8 @@ class Preconditioner:
                 # where the system curves now, that matrix does not
                 self._give_up()
         if outcome is None or not outcome.solved:
-            diagonal = system.diagonal()
             outcome = yield from conjugate_gradients(
-                system.product, right, lambda v: v / diagonal, enough
+                system.product, right, system.scaling(), enough
             )
         self._spent += system.n_products
         return outcome.solution
