@@ -1,9 +1,9 @@
 """How the cost grows with the number of rows and of columns, as fitted exponents and a picture.
 
-    python benchmarks/growth.py [--largest-rows 2000000] [--largest-columns 10000] [--repeats 3]
+    python benchmarks/growth.py [--largest-rows 2000000] [--largest-columns 20000] [--repeats 3]
 
 Squared hinge + l2 on made-up data, no intercept, relative gap 1e-6: a single fit at alpha = 1e-4
-and a path of ten alphas from 1e-3 to 1e-5. Rows 1e4 ... 2e6 at 50 columns, columns 1e2 ... 1e4 at
+and a path of ten alphas from 1e-3 to 1e-5. Rows 1e4 ... 2e6 at 50 columns, columns 1e2 ... 2e4 at
 1e4 rows. The exponent is the slope of a line through the logarithms; a second one is of the last
 three sizes, where the small costs that do not grow no longer matter.
 """
@@ -23,7 +23,7 @@ import safesift as ss
 MODEL = {"loss": "squared_hinge", "penalty": "l2", "fit_intercept": False, "tol": 1e-6}
 ALPHAS = {"single fit": np.array([1e-4]), "path of 10": np.geomspace(1e-3, 1e-5, 10)}
 ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
-COLUMNS = (100, 200, 500, 1000, 2000, 5000, 10_000)
+COLUMNS = (100, 200, 500, 1000, 2000, 5000, 10_000, 20_000)
 FIXED_COLUMNS, FIXED_ROWS = 50, 10_000
 
 
