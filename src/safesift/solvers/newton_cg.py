@@ -46,6 +46,8 @@ _SINGULAR = 1e-13
 _MORE_PATIENCE = 4
 # quasi-Newton steps are made as long as two of them make what they promise fall to this share
 _FAST = 0.5
+# a sample is of no use where all rows lose this share of what it gained on its own
+_LOST = 0.5
 # quick steps go on to this share of the gap that is asked for, where rows can be decided
 _POLISH = 0.02
 # what a level costs, by itself (False) and on a path (True), for dense rows (False) and for those
@@ -119,6 +121,11 @@ class NewtonCG(Solver):
         if sampled is None:
             return
         yield Proposal(point=sampled.at.point, steps=0.0, promised=math.inf)
+        gained = level.problem.reference - sampled.at.value
+        if level.at.value - sampled.at.value > _LOST * gained:
+            # the sample was learnt by heart: all rows are better off without it
+            yield Proposal(point=level.problem.constant_point, steps=0.0)
+            return
         self._preconditioner.adopt(NewtonSystem(*sampled), NewtonSystem(level.problem, level.at))
 
     def _quick_steps(self, level: Level) -> Steps:

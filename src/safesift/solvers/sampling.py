@@ -15,7 +15,7 @@ from safesift.solvers.screening import Screening
 
 # a start is found on this share of the rows, at least so many of them and so many per column, where
 # there are so many times as many
-_SAMPLED, _FEWEST, _PER_COLUMN, _WORTH = 16, 250, 2, 4
+_SAMPLED, _FEWEST, _PER_COLUMN, _WORTH = 16, 250, 2, 12
 # relative gap of that start
 _ROUGH = 1e-3
 
