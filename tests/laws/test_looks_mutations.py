@@ -127,8 +127,8 @@ MADE = {
 def fails(law: str, name: str) -> bool:
     """Whether the law fails for something that is made for it."""
 
-    # rounding hides a sign only now and then
-    n_examples = 200 if law == "gaps" else 40
+    # rounding hides a sign only now and then, and numbers overflow as rarely
+    n_examples = 200 if law in ("gaps", "no number") else 40
 
     @settings(settings.get_profile("few"), max_examples=n_examples)
     @given(MADE.get(law, made.cases)(name))
