@@ -31,6 +31,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/price_of_ridge.py
 	$(BIN)/python benchmarks/kernels_vs_svc.py
 	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/costs.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/mining.py
 	$(BIN)/python benchmarks/tracking.py

@@ -9,8 +9,12 @@ import pytest
 from scipy import sparse
 
 from safesift.design import as_design, blocks
+from safesift.losses import LOSSES
+from safesift.penalties import L2
 from safesift.problem.inputs import make_problems
 from safesift.problem.passes import CurvatureProduct
+from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from safesift.solvers import Settings, newton_cg
 from safesift.solvers.quasi_newton import Memory
 from safesift.solvers.sampling import rows_of_a_sample, solved_on_a_sample
@@ -55,6 +59,29 @@ def test_products_are_those_of_the_matrix(storage, intercept, monkeypatch):
     both = CurvatureProduct.answered([one, replace(one, v=w, weights=weights[::-1].copy())])
     np.testing.assert_allclose(both[0], alone, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(both[1], A.T @ (weights[::-1] * (A @ w)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_some_rows_are_read_where_they_lie(storage, intercept, monkeypatch):
+    """Products and evaluations of a choice of rows, of some of those, and of a copy of them."""
+    monkeypatch.setattr(blocks, "_TASK_ENTRIES", 500)
+    rng = np.random.default_rng(6)
+    X = STORAGES[storage](3.0 * rng.normal(size=(301, 7)))
+    whole, rows = as_design(X, intercept), np.flatnonzero(rng.random(301) < 0.7)
+    x = rng.normal(size=whole.n_columns)
+    weights, y = rng.exponential(size=len(rows)), np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0)
+    expected = _seen(whole.take(rows), x, weights, y)
+    for some in (whole.only(rows), whole.hold(rows), whole.only(np.arange(301)).only(rows)):
+        for one, other in zip(_seen(some, x, weights, y), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+
+
+def _seen(design, x, weights, y):
+    (product,) = CurvatureProduct.answered([CurvatureProduct(design, x, weights)])
+    problem = Problem(Risk.of(design, LOSSES["squared_hinge"](), y, weights), L2(), 1e-2)
+    at = problem.evaluate(x)
+    return product, at.pred, at.nu, at.subgradient, at.value, design.gram(weights)
 
 
 # --- the memory of steps ------------------------------------------------------------------------

@@ -185,7 +185,7 @@ class NewtonSystem:
         the coefficients, whose matrix becomes Σ weights_i (a_i − m)(a_i − m)ᵀ.
         """
         diagonal, p = self.diagonal(), self._rows.n_features
-        if not self._rows.intercept or self._Q is not None or not diagonal[p] > 0:
+        if not self._rows.intercept or self._Q is not None:
             return lambda v: v / diagonal
         mean = self._rows.rmatvec(self._weights)[:p] / diagonal[p]
         around = diagonal[:p] - diagonal[p] * mean**2
