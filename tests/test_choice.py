@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_classification
 
 import safesift as ss
@@ -11,10 +12,12 @@ from safesift.problem.inputs import make_problems
 from safesift.solvers import SOLVERS, choose
 
 X, Y = make_classification(200, 8, random_state=0)
+TEXTS = 0.1 * sparse.random_array((200, 6000), density=0.02, rng=0, format="csr")
 
 
-def problem(loss="squared_hinge", penalty="l2", p=8, **how):
-    rows = X if p == 8 else np.zeros((200, p))
+def problem(loss="squared_hinge", penalty="l2", p=8, rows=None, **how):
+    if rows is None:
+        rows = X if p == 8 else np.zeros((200, p))
     return make_problems(
         rows, Y, loss=loss, penalty=penalty, alpha=1e-2, **{"fit_intercept": False} | how
     ).problem
@@ -35,6 +38,8 @@ def problem(loss="squared_hinge", penalty="l2", p=8, **how):
         ("sparse_newton", {"penalty": "elastic_net", "loss": "logistic", "p": 3000}),
         ("newton_cg", {"loss": "logistic", "p": 300}),
         ("newton_cg", {"loss": "safe_logistic", "p": 6000}),
+        ("dual_descent", {"loss": "logistic", "rows": TEXTS}),
+        ("newton_cg", {"loss": "logistic", "rows": 1e3 * TEXTS}),
         ("multiplier", {"penalty": "l1_ball", "p": 6000}),
     ],
 )

@@ -12,8 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import xlog1py, xlogy
 
-from safesift.losses import LOSSES, IntervalLoss, Loss, MarginLoss, ResidualLoss, Scaled, Squared
+from safesift.losses import (
+    LOSSES,
+    IntervalLoss,
+    Logistic,
+    Loss,
+    MarginLoss,
+    ResidualLoss,
+    Scaled,
+    Squared,
+)
 from tests.laws.safe_losses import SAFE_LOSSES
 from tests.laws.strategies import LOSS_NAMES, TINY, examples, numbers, samples
 
@@ -61,6 +71,18 @@ def law_form_is_declared_where_there_is_one(case: Case) -> None:
     assert (loss.dual_form(y) is not None) == exists
 
 
+def law_entropy_is_the_conjugate(case: Case) -> None:
+    """Where signs are declared; u = −sign·ν."""
+    loss, y, nu = case
+    signs = loss.entropy_signs(y)
+    if signs is None:
+        return
+    u = np.clip(-signs * nu, 0.0, 1.0)
+    room = 32 * EPS * loss.conjugate_size(-signs * u, y) + 1e4 * TINY
+    entropy = xlogy(u, u) + xlog1py(1.0 - u, -u)
+    assert (np.abs(entropy - loss.conjugate(-signs * u, y)) <= room).all()
+
+
 def has_the_shape(loss: Loss, y: np.ndarray) -> bool:
     """Whether (f*(v) − ½v²/smoothness)/v is one number along either side of 0."""
     size = 1.0 + np.abs(loss.anchors(y)).max(axis=0)
@@ -90,6 +112,22 @@ def cases(draw, name):
 @given(data=st.data())
 def test_form_is_the_conjugate(name, data):
     law_form_is_the_conjugate(data.draw(cases(name)))
+
+
+@every_loss
+@examples(0.5)
+@given(data=st.data())
+def test_entropy_is_the_conjugate(name, data):
+    case = data.draw(cases(name))
+    law_entropy_is_the_conjugate(case)
+    assert (case.loss.entropy_signs(case.y) is not None) == isinstance(case.loss, Logistic)
+
+
+def test_wrong_signs_are_noticed(monkeypatch):
+    some = fixed("logistic")[:1]
+    assert not fails(law_entropy_is_the_conjugate, some)
+    monkeypatch.setattr(Logistic, "entropy_signs", lambda self, y: -np.asarray(y))
+    assert fails(law_entropy_is_the_conjugate, some)
 
 
 @every_loss

@@ -136,7 +136,7 @@ def test_mutation_smaller_ball(monkeypatch):
 
 def test_mutation_intercept_taken_for_known(monkeypatch):
     check_mutation(
-        lambda: monkeypatch.setattr(intercept, "_farthest_by_slopes", lambda *known: 0.0),
+        lambda: monkeypatch.setattr(intercept._Slopes, "farthest", lambda *known: 0.0),
         laws.law_bounds_contain_the_optimum,
         False,
         loss="squared_hinge",

@@ -224,6 +224,10 @@ class Loss(ABC):
             return None
         return DualForm(1.0 / self.smoothness, *kink, *self.dual_interval(y))
 
+    def entropy_signs(self, y: ArrayLike) -> Array | None:
+        """±1 where f*(ν; y) = u·log u + (1 − u)·log(1 − u) with u = −sign·ν; None where not."""
+        return None
+
     def loops(self, y: ArrayLike) -> tuple[Any, ...] | None:
         """What `arithmetic.compiled.samples` knows the loss by; None where it has no loop for it.
 

@@ -273,6 +273,9 @@ class Logistic(MarginLoss):
     def _ddphi(self, margin: Array) -> Array:
         return expit(margin) * expit(-margin)
 
+    def entropy_signs(self, y: ArrayLike) -> Array:
+        return np.asarray(y, dtype=np.float64)
+
     def loops(self, y: ArrayLike) -> tuple[Any, ...]:
         return (np.asarray(y, dtype=np.float64),)
 

@@ -25,6 +25,8 @@ _HARDLY_BETTER = 0.8
 _MAX_TRIES = 6
 # shifts that slopes are tried at, in units of the predictions, and how well the best is found
 _LEAST, _MOST, _BISECTIONS = 1e-14, 1e18, 12
+# an interval of the intercept next to how far the ball lets predictions go: so wide is narrow
+_NARROW = (1.0, 2.0, 4.0)
 _UNBOUNDED = (
     "fit_intercept=True: the data do not bound the intercept (is there only one class, or a loss "
     "that is flat on one side?); use fit_intercept=False."
@@ -52,8 +54,11 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
         If no tangent bounds the intercept, as with one class only.
     """
     problem, at, limit = certificate.problem, certificate.at, certificate.value
+    slopes = _Slopes.around(certificate, ball)
     if not problem.design.has_rows:
-        return _interval_of_slopes(certificate, ball)
+        if slopes is None:
+            raise UnboundedInterceptError(_UNBOUNDED)
+        return slopes.intercept - slopes.farthest(-1.0), slopes.intercept + slopes.farthest(1.0)
     if not problem.penalty.contains(problem.split(at.point)[0]):
         # only at a feasible point the value bounds the optimal one
         at = problem.evaluate(problem.feasible(at.point))
@@ -61,8 +66,14 @@ def intercept_interval(certificate: Certificate, ball: Ball) -> tuple[float, flo
     coef, intercept = problem.split(at.point)
     tangents = _Tangents(problem, at, limit, reach=ball.radius + norm(ball.center - coef))
     scale = problem.unit + total(problem.shares, np.abs(at.pred - problem.risk.targets.centers))
-    down, up = tangents.farthest(_first_shift(certificate, at, scale), scale)
-    return intercept - down, intercept + up
+    shift = _first_shift(certificate, at, scale)
+    near = np.full(2, math.inf) if slopes is None else slopes.near()
+    if np.isfinite(near).all():
+        # where the ball is small the first shift is about the best
+        down, up = np.minimum(near, tangents.bounds([shift])[0])
+    else:
+        down, up = tangents.farthest(shift, scale)
+    return intercept - float(down), intercept + float(up)
 
 
 def _first_shift(certificate: Certificate, at: Evaluation, scale: float) -> float:
@@ -89,44 +100,81 @@ def _mean_loss(problem: Problem, at: Evaluation, shift: float) -> float:
     return look.sums.loss
 
 
-def _interval_of_slopes(certificate: Certificate, ball: Ball) -> tuple[float, float]:
-    """The same without a pass over the data, where gradients have no norm that is cheap to tell.
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """Bounds on the intercept by slopes alone, without a pass over the data.
 
-    At an optimum Σ s_i ν*_i = 0 with ν*_i a slope of the loss at h*(x_i) + c*. Slopes grow: where
-    Σ s_i f'(least h*(x_i) + c) > 0 already, c* ≤ c, and likewise from below.
+    At an optimum Σ s_i ν*_i + q = 0 with ν*_i a slope of the loss at h*(x_i) + c*, and q that of a
+    linear term. Slopes grow: where Σ s_i f'(least h*(x_i) + c) + q > 0 already, c* ≤ c, and
+    likewise from below. Where the ball is small that is about as good as tangents are.
+
+    Attributes
+    ----------
+    problem : Problem
+    pred, reach : arrays of shape (n_samples,)
+        Predictions at the centre, and how far from them those of an optimum may be for its
+        coefficients' part.
+    intercept : float
+        At the centre.
     """
-    problem, at = certificate.problem, certificate.at
-    coef, intercept = problem.split(at.point)
-    if not np.array_equal(ball.center, coef):
-        # predictions are known at the point only
-        raise UnboundedInterceptError(_UNBOUNDED)
-    reach = ball.radius * problem.design.row_norms + problem.prediction_error(at)
-    down = _farthest_by_slopes(problem, at.pred + reach, -1.0)
-    up = _farthest_by_slopes(problem, at.pred - reach, 1.0)
-    room = 4 * EPS * abs(intercept)
-    return intercept - (down + room), intercept + (up + room)
 
+    problem: Problem
+    pred: np.ndarray
+    reach: np.ndarray
+    intercept: float
 
-def _farthest_by_slopes(problem: Problem, ends: np.ndarray, sign: float) -> float:
-    """How far the intercept may be beyond that of a point, on the side of `sign`."""
+    @classmethod
+    def around(cls, certificate: Certificate, ball: Ball) -> _Slopes | None:
+        """None where predictions are not known at the centre, or the slope of a folded part."""
+        problem, at = certificate.problem, certificate.at
+        coef, intercept = problem.split(at.point)
+        known = np.array_equal(ball.center, coef) and math.isfinite(ball.radius)
+        if problem.Q is not None or not known:
+            return None
+        # and the rounding of the sums of predictions, reach and shifts
+        reach = ball.radius * problem.design.row_norms + problem.prediction_error(at)
+        reach = reach * (1.0 + 8 * EPS) + 8 * EPS * np.abs(at.pred)
+        return cls(problem, at.pred, reach, intercept)
 
-    def settled(shift: float) -> bool:
-        nu = problem.loss.slope(ends + sign * shift, problem.y)
-        noise = (problem.design.sum_error + 16 * EPS + problem.loss.precision) * total(
-            problem.shares, np.abs(nu)
-        )
-        return sign * total(problem.shares, nu) > noise
+    def near(self) -> np.ndarray:
+        """How far below and above it may be, infinite where that is more than the ball suggests."""
+        typical = total(self.problem.shares, self.reach)
+        if not math.isfinite(typical):
+            return np.full(2, math.inf)
 
-    shift = _LEAST * problem.unit
-    while not settled(shift):
-        shift *= 8.0
-        if shift > _MOST * problem.unit:
-            raise UnboundedInterceptError(_UNBOUNDED)
-    low, high = shift / 8.0, shift
-    for _ in range(_BISECTIONS):
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if settled(middle) else (middle, high)
-    return high * (1.0 + 8 * EPS)
+        def settled_at(sign: float) -> float:
+            tried = (times * typical for times in _NARROW)
+            found = next((shift for shift in tried if self.settled(sign, shift)), math.inf)
+            return self._rounded(found)
+
+        return np.array([settled_at(sign) for sign in (-1.0, 1.0)])
+
+    def _rounded(self, shift: float) -> float:
+        return shift * (1.0 + 8 * EPS) + 4 * EPS * abs(self.intercept)
+
+    def farthest(self, sign: float) -> float:
+        """How far the intercept may be beyond that of the centre, on the side of `sign`."""
+        shift = _LEAST * self.problem.unit
+        while not self.settled(sign, shift):
+            shift *= 8.0
+            if shift > _MOST * self.problem.unit:
+                raise UnboundedInterceptError(_UNBOUNDED)
+        low, high = shift / 8.0, shift
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if self.settled(sign, middle) else (middle, high)
+        return self._rounded(high)
+
+    def settled(self, sign: float, shift: float) -> bool:
+        """Whether no optimum's intercept is further on the side of `sign`."""
+        problem = self.problem
+        nu = problem.loss.slope(self.pred - sign * self.reach + sign * shift, problem.y)
+        linear = noise = 0.0
+        if problem.folded is not None:
+            linear, noise = float(problem.q[-1]), problem.folded.gradient_error(0.0)
+        lost = problem.design.sum_error + 16 * EPS + problem.loss.precision
+        noise += lost * (total(problem.shares, np.abs(nu)) + abs(linear))
+        return sign * (total(problem.shares, nu) + linear) > noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,26 +189,25 @@ class _Tangents:
     def farthest(self, shift: float, scale: float) -> tuple[float, float]:
         """How far below and above the intercept an optimum may lie.
 
-        Where the ball is small the first shift is about the best. Where it is not, the best may be
-        anywhere below the scale of the predictions: others are tried from there on, several in a
-        pass, as long as that is worth one.
+        The best shift may be anywhere below the scale of the predictions: others than the first are
+        tried from there on, several in a pass, as long as that is worth one.
         """
-        found = self._bounds([shift, scale, scale / _FACTOR])
+        found = self.bounds([shift, scale, scale / _FACTOR])
         best = found.min(axis=0)
         while np.isinf(best).any() and scale < _MOST * self.problem.unit:
             scale *= _FACTOR**2
-            best = np.minimum(best, self._bounds([scale / _FACTOR, scale]).min(axis=0))
+            best = np.minimum(best, self.bounds([scale / _FACTOR, scale]).min(axis=0))
         if np.isinf(best).any():
             raise UnboundedInterceptError(_UNBOUNDED)
         better = found[0] > best
         while better.any() and scale > shift:
             scale /= _FACTOR**2
-            found = self._bounds([scale, scale / _FACTOR])
+            found = self.bounds([scale, scale / _FACTOR])
             better = found.min(axis=0) < _HARDLY_BETTER * best
             best = np.minimum(best, found.min(axis=0))
         return float(best[0]), float(best[1])
 
-    def _bounds(self, shifts: list[float]) -> np.ndarray:
+    def bounds(self, shifts: list[float]) -> np.ndarray:
         """Below and above, for every shift."""
         both = [sign * shift for shift in shifts for sign in (-1.0, 1.0)]
         there = evaluate_shifted(self.problem, self.at, both)

@@ -18,6 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import total
 from safesift.design import DenseDesign, SparseDesign
 from safesift.design.rows import rows_of
 from safesift.penalties import L2
@@ -25,10 +26,12 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
 from safesift.solvers.base import Proposal, Solver, Steps, register
-from safesift.solvers.costs import LONG_PATH, mostly_zeros, passes_of_a_gram
+from safesift.solvers.costs import LONG_PATH, mean_row_length, mostly_zeros, passes_of_a_gram
 from safesift.solvers.driver import Level
 from safesift.solvers.dual_loop import Loop
+from safesift.solvers.entropy_loop import EntropyLoop
 from safesift.solvers.newton import Newton
+from safesift.solvers.parabola_loop import ParabolaLoop
 from safesift.solvers.records import Settings
 
 Array = NDArray[np.float64]
@@ -44,8 +47,19 @@ _LEAST_SHARE = 0.002
 # mostly zeros (True)
 _EPOCHS = {False: {False: 30.0, True: 28.0}, True: {False: 18.0, True: 12.0}}
 _WITH_INTERCEPT = 1.7
+# logistic epochs, how many more it takes for each unit by which a step moves a prediction, and so
+# many entries take the time of the exponentials of a step
+_LOGISTIC_EPOCHS, _PER_UNIT, _EXPONENTIALS = 12.0, 0.6, 30.0
 # how many times the matrix of a cold Newton method is factored
 _FACTORS = 10
+
+
+def _loop_for(problem: Problem) -> type[ParabolaLoop | EntropyLoop] | None:
+    """The steps that a loss has."""
+    loss, y = problem.loss.take(slice(0, 1)), problem.y[:1]
+    if loss.dual_form(y) is not None:
+        return ParabolaLoop
+    return None if loss.entropy_signs(y) is None else EntropyLoop
 
 
 @register
@@ -67,18 +81,23 @@ class DualDescent(Solver):
             return "samples are folded away"
         if not isinstance(problem.design, DenseDesign | SparseDesign):
             return "it works with rows in memory"
-        if problem.loss.take(slice(0, 1)).dual_form(problem.y[:1]) is None:
-            return f"the loss {problem.loss!r} has no dual steps in closed form"
-        return ""
+        return "" if _loop_for(problem) else f"the loss {problem.loss!r} has no dual steps"
 
     @classmethod
     def cost(cls, problem: Problem, n_levels: int) -> float:
-        epochs = _EPOCHS[mostly_zeros(rows_of(problem.design))][n_levels >= LONG_PATH]
+        design = rows_of(problem.design)
+        epochs = _EPOCHS[mostly_zeros(design)][n_levels >= LONG_PATH]
+        if _loop_for(problem) is EntropyLoop and mostly_zeros(design):
+            moved = total(problem.shares**2, design.feature_norms_sq) / problem.alpha
+            epochs = _LOGISTIC_EPOCHS + _PER_UNIT * moved
+            epochs *= 1.0 + _EXPONENTIALS / mean_row_length(design)
         return epochs * (_WITH_INTERCEPT if problem.fit_intercept else 1.0)
 
     def region(self, level: Level) -> Region | None:
         if level.screening.region is not None:
             return level.screening.region
+        if not level.problem.pieces:
+            return None  # nothing to decide
         stuck = self._loop is not None and self._loop.stuck
         ended = level.converged or level.exhausted or stuck
         # on the way, bounds on an intercept cost more passes than they save
@@ -110,7 +129,9 @@ class DualDescent(Solver):
 
     def _begun(self, level: Level) -> Loop:
         if self._loop is None:
-            self._loop = Loop(level.problem, self.settings.seed)
+            kind = _loop_for(level.problem)
+            assert kind is not None, "others are refused"
+            self._loop = kind(level.problem, self.settings.seed)
             if self._start is not None:
                 self._loop.start_at(self._start)
         self._loop.move_to(level.problem)

@@ -54,7 +54,7 @@ _POLISH = 0.02
 # of mostly zeros (True); by itself where a sample of the rows is solved for first
 _PASSES = {False: {False: 15.0, True: 13.0}, True: {False: 40.0, True: 20.0}}
 _ONCE_NEAR, _ON_THE_SAMPLE, _TO_COME_NEAR = 8.0, 150.0, 40.0
-_WITH_INTERCEPT = 1.4
+_WITH_INTERCEPT = 1.25
 
 
 @register
@@ -91,6 +91,8 @@ class NewtonCG(Solver):
     def region(self, level: Level) -> Region | None:
         if level.screening.region is not None:
             return level.screening.region
+        if not level.problem.pieces:
+            return None  # nothing to decide
         return Balls() if level.problem.fit_intercept else GapEnergy()
 
     def goes_on(self, level: Level) -> bool:

@@ -66,7 +66,7 @@ def _random_below(state, n):
 
 
 @inlined
-def _shuffle(values, start, stop, state):
+def shuffle(values, start, stop, state):
     for place in range(stop - 1, start, -1):
         other = start + _random_below(state, place + 1 - start)
         values[place], values[other] = values[other], values[place]
@@ -121,10 +121,10 @@ def epoch(matrix, active, n_active, group, table, curvature, lift, z, c, spread,
     """
     worst = gap = 0.0
     groups = np.arange(0, n_active, group)
-    _shuffle(groups, 0, len(groups), state)
+    shuffle(groups, 0, len(groups), state)
     for start in groups:
         stop = min(start + group, n_active)
-        _shuffle(active, start, stop, state)
+        shuffle(active, start, stop, state)
         for place in range(start, stop):
             i = active[place]
             row = table[i]

@@ -1,0 +1,227 @@
+"""Dual coordinate descent where the conjugate is a parabola with one kink, as with the hinges.
+
+Coordinate steps find out quickly which dual variables are at a bound, and slowly what the others
+are where the loss has kinks. With few columns, the proximal point
+
+    argmax_v D(v) − ½·width·Σ shares_i (v_i − ν_i)²
+
+is the dual solution of a smooth problem: each loss is replaced by its envelope around ν_i, whose
+slope is v_i(t), and Newton's method solves that in a few steps (Li, Sun and Toh, *A highly
+efficient semismooth Newton augmented Lagrangian method*, SIAM J. Optim. 2018). As widths shrink a
+few proximal points lead to the solution, also of an unpenalised intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.arithmetic.numerics import norm, solve_positive, total
+from safesift.design.rows import RowDesign, rows_of
+from safesift.losses.dual_form import DualForm
+from safesift.problem.evaluation import Evaluation
+from safesift.problem.problem import Problem
+from safesift.solvers.costs import PRODUCTS_PER_ENTRY
+from safesift.solvers.dual_loop import Loop, Swept
+from safesift.solvers.line_search import backtrack
+
+Array = NDArray[np.float64]
+
+
+_SHRINK, _MOST_POINTS, _MOST_STEPS = 0.2, 12, 12
+
+
+# how much smaller than at the start the gradient is where Newton's method ends
+_ACCURACY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The dual problem in some of its variables.
+
+    Attributes
+    ----------
+    design : RowDesign
+        The rows that belong to them.
+    form : DualForm
+    shares, nu : arrays of shape (n_rows,)
+    rest : array of shape (n_columns,)
+        Σ shares_i ν_i a_i over all other rows.
+    alpha : float
+    """
+
+    design: RowDesign
+    form: DualForm
+    shares: Array
+    nu: Array
+    rest: Array
+    alpha: float
+
+    def pulled(self, pred: Array, width: float) -> Array:
+        """The slopes of the envelopes at the predictions."""
+        form, pull = self.form, pred + width * self.nu
+        beyond = pull - np.clip(pull, form.low, form.high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = np.where(beyond == 0, 0.0, beyond / (form.curvature + width))
+        return np.clip(slopes, form.least, form.most)
+
+    def gap(self, pred: Array) -> float:
+        """Σ shares_i (f(t_i) + f*(ν_i) − t_i ν_i)."""
+        slope = self.pulled(pred, 0.0)
+        lost = pred * (slope - self.nu) - self.form.value(slope) + self.form.value(self.nu)
+        return total(self.shares, lost)
+
+
+def proximal_points(part: Part, point: Array, width: float, target: float) -> tuple[Array, Array]:
+    """Dual variables of a gap of about `target`, or some way there, with their primal point."""
+    for _ in range(_MOST_POINTS):
+        steps = _Envelope(part, width)
+        point = steps.minimise(point)
+        part = replace(part, nu=steps.slopes)
+        if part.gap(steps.pred) <= target:
+            break
+        width *= _SHRINK
+    return part.nu, point
+
+
+class _Envelope:
+    """½·alpha·‖x‖² + restᵀ(x, c) + Σ shares_i·(envelope of f_i around ν_i)."""
+
+    # at the point that was reached
+    pred: Array
+    slopes: Array
+
+    def __init__(self, part: Part, width: float) -> None:
+        self._part, self._width = part, width
+        self._ridge = np.full(part.design.n_columns, part.alpha)
+        self._ridge[part.design.n_features :] = 0.0
+
+    def minimise(self, point: Array) -> Array:
+        part = self._part
+        self.pred = part.design.matvec(point)
+        largest = None
+        for _ in range(_MOST_STEPS):
+            self.slopes = part.pulled(self.pred, self._width)
+            gradient = part.design.rmatvec(part.shares * self.slopes)
+            gradient += self._ridge * point + part.rest
+            size = norm(gradient)
+            largest = size if largest is None else max(largest, size)
+            if size <= _ACCURACY * largest:
+                break
+            step = -self._solve(gradient)
+            share = self._search(point, step, gradient)
+            if share == 0.0:
+                break
+            point = point + share * step
+            self.pred = self.pred + share * self._moved
+        self.slopes = part.pulled(self.pred, self._width)
+        return point
+
+    def _solve(self, gradient: Array) -> Array:
+        part, form = self._part, self._part.form
+        inner = (self.slopes > form.least) & (self.slopes < form.most) & (self.slopes != 0)
+        weights = np.where(inner, part.shares / (form.curvature + self._width), 0.0)
+        return solve_positive(part.design.gram(weights) + np.diag(self._ridge), gradient)
+
+    def _search(self, point: Array, step: Array, gradient: Array) -> float:
+        """The share of the step at which the objective has fallen enough; 0 for none."""
+        self._moved = self._part.design.matvec(step)
+
+        def along(share: float) -> float:
+            return self._value(point + share * step, self.pred + share * self._moved)
+
+        here, slope = self._value(point, self.pred), float(gradient @ step)
+        return backtrack(along, here, slope=0.1 * slope).share
+
+    def _value(self, point: Array, pred: Array) -> float:
+        part, v = self._part, self._part.pulled(pred, self._width)
+        near = 0.5 * self._width * (v - part.nu) ** 2
+        envelopes = total(part.shares, pred * v - part.form.value(v) - near)
+        return envelopes + float(part.rest @ point + 0.5 * (self._ridge * point) @ point)
+
+
+# Newton's method costs about so many steps, and beyond so many columns always too much
+_NEWTON_STEPS, _LARGEST_GRAM = 50, 1000
+
+
+class ParabolaLoop(Loop):
+    """Epochs where f* is a parabola with one kink (`losses.dual_form`)."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        from safesift.arithmetic.compiled import dual
+
+        form = problem.loss.dual_form(problem.y)
+        assert form is not None, "others are refused"
+        self._form = form
+        self._entries_visited, self._patience = 0.0, 1.0
+        super().__init__(problem, seed, dual, curves=form.curvature > 0)
+
+    def _fill_table(self) -> None:
+        columns, form, table = self._compiled, self._form, self._table
+        table[:, columns.LOW], table[:, columns.HIGH] = form.low, form.high
+        table[:, columns.LEAST], table[:, columns.MOST] = form.least, form.most
+
+    def _begin_at(self, at: Evaluation) -> None:
+        usable = np.isfinite(at.nu) & (self._problem.shares > 0)
+        self.nu[:] = np.where(usable, at.nu, 0.0)
+
+    @property
+    def _state(self) -> Array:
+        return self.nu
+
+    def _go_on(self, further: float, last: Array) -> None:
+        moved = self.nu + further * (self.nu - last)
+        self.nu[:] = np.clip(moved, self._form.least, self._form.most)
+
+    def _softness(self) -> tuple[NDArray[np.bool_], float]:
+        nu, form, counted = self.nu, self._form, self._problem.shares > 0
+        free = (nu > form.least) & (nu < form.most) & (nu != 0) & counted
+        return (free if free.any() else counted), form.curvature
+
+    def _sweep(self, margin: float) -> Swept:
+        self._entries_visited += self._n_active * self._row_length
+        return Swept(
+            *self._compiled.epoch(
+                self._matrix, self._active, self._n_active, self._group, self._table,
+                self._form.curvature, self._bias + self._middle_sq, self._z, self._intercept,
+                self._spread, margin, self._random,
+            )
+        )  # fmt: skip
+
+    def accelerate(self, target: float, estimate: float) -> None:
+        """Proximal points in the variables that are in the loop, once epochs have cost as much.
+
+        They are taken if they make the gap smaller than it was estimated to be.
+        """
+        problem, p = self._problem, self._problem.design.n_columns
+        cost = _NEWTON_STEPS * p * (p * p / 3 + self._n_active * self._row_length)
+        costly = self._entries_visited < self._patience * cost / PRODUCTS_PER_ENTRY
+        if p > _LARGEST_GRAM or costly or not 0 < self._worst < math.inf:
+            return
+        self._entries_visited = 0.0
+        here, before = np.sort(self._active[: self._n_active]), (self.nu.copy(), self._intercept)
+        part = self._part(here)
+        self.nu[here], point = proximal_points(part, self.point, self._worst, target)
+        self._intercept = problem.split(point)[1]
+        self.ray()
+        part = replace(part, nu=self.nu[here])
+        if not part.gap(part.design.matvec(self.point)) + self._unbalanced() <= estimate:
+            self.nu[:], self._intercept = before
+            self.ray()
+            self._patience *= 4.0
+
+    def _part(self, rows: NDArray) -> Part:
+        problem = self._problem
+        others = problem.shares * self.nu
+        others[rows] = 0.0
+        return Part(
+            design=rows_of(problem.design).take(rows),
+            form=self._form.take(rows),
+            shares=problem.shares[rows],
+            nu=self.nu[rows],
+            rest=problem.design.rmatvec(others),
+            alpha=problem.alpha,
+        )
