@@ -284,7 +284,16 @@ class SparseDesign(CsrProducts):
         return SparseRows(self, indices)
 
     def columns(self, features: NDArray) -> SparseDesign:
-        return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
+        chosen = np.flatnonzero(features)
+        if not len(chosen):
+            empty = sparse.csr_array((self.n_samples, 0), dtype=self.matrix.dtype)
+            return SparseDesign(empty, self.intercept)
+        return SparseDesign(self.by_columns[:, chosen].tocsr(), self.intercept)
+
+    @cached_property
+    def by_columns(self) -> Any:
+        """A copy in CSC: reading some columns then costs their entries, and not all."""
+        return self.matrix.tocsc()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

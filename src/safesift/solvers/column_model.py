@@ -127,11 +127,11 @@ class ColumnModel:
     Parameters
     ----------
     design : SparseDesign
-        It is copied, by columns.
+        Its copy by columns is read.
     """
 
     def __init__(self, design: SparseDesign) -> None:
-        self.columns: Any = design.matrix.tocsc()
+        self.columns: Any = design.by_columns
 
     def minimiser(
         self, problem: Problem, at: Evaluation, features: Mask, accuracy: Accuracy
