@@ -107,7 +107,7 @@ class L1(Penalty):
         if not offset.any():
             # the largest entry ends the interval: nothing needs to be sorted
             most = largest(u)
-            if not limit > 0:
+            if not limit > 0 or math.isnan(most):
                 return 1.0, 0.0
             return 0.0, min(limit / most, 4.0) if most > 0 else 4.0
         rest = np.where(u == 0, np.abs(offset), 0.0)

@@ -48,6 +48,8 @@ _FEW = 20
 # features that may be left for an ellipsoid to be worth it, at all; and where a rough solution was
 # enough, of which it decides little: a relative gap of that or more
 _MOST, _MOST_ROUGHLY, _ROUGH = 8000, 400, 1e-6
+# of its diagonal, what is added at most to a matrix that is singular to rounding
+_MOST_RIDGE = 1e-6
 # entries of a row, relative to the columns, with which one product is cheap next to many
 _SHORT = 0.25
 
@@ -134,13 +136,13 @@ def _ellipsoid(
 ) -> EllipsoidalSet | None:
     """In the columns of the features that are left."""
     problem, at = certificate.problem, certificate.at
-    share = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
+    least = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
     floors = problem.shares * floors
-    serves = (share * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
+    serves = (least * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
     gram.move(np.where(serves, gram.weights, floors))
     columns = np.append(left, [True] * problem.fit_intercept).astype(bool)
     inside, penalised = columns[gram.columns], np.arange(int(left.sum()))
-    H, spread_sq = share * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2
+    H, spread_sq = least * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2
     if problem.Q is not None:
         H = H + problem.Q[np.ix_(columns, columns)]
         spread_sq = spread_sq + np.diag(problem.Q)[columns]
@@ -150,14 +152,16 @@ def _ellipsoid(
     found = gap_ellipsoid(point, certificate.gap, H, spread, error)
     if found is not None or not (np.diag(H) > 0).all():
         return found
-    # some columns depend on others. ‖x* − x₀‖ ≤ distance: with a diagonal E beside H, and with
-    # ½·largest(E)·distance² on the other side
-    ridge = singular_share(H, spread, error) * np.diag(H)[penalised]
+    # some columns depend on others. ‖x* − x₀‖ ≤ distance: with a share of its diagonal beside H,
+    # and with ½·share·largest·distance² on the other side
+    share = singular_share(H, spread, error)
+    if share > _MOST_RIDGE:
+        return None
+    ridge, distance = share * np.diag(H)[penalised], distance_bound(certificate)
     H[penalised, penalised] += ridge
-    distance = distance_bound(certificate)
     more = 0.5 * float(ridge.max(initial=0.0)) * distance * distance
     room = (certificate.gap + more) * (1.0 + 8 * EPS)
-    return gap_ellipsoid(point, room, H, np.sqrt(spread_sq + np.diag(H)), error)
+    return gap_ellipsoid(point, room, H, np.sqrt(spread_sq + np.diag(H)), error, share)
 
 
 def _sharpened(
@@ -256,7 +260,7 @@ def distance_bound(certificate: Certificate) -> float:
 
 
 def gap_ellipsoid(
-    point: Array, gap: float, H: Array, spread: Array, error: float
+    point: Array, gap: float, H: Array, spread: Array, error: float, ridge: float = 0.0
 ) -> EllipsoidalSet | None:
     """{ x : ½‖x − point‖²_H ≤ gap }, None where H is too close to singular for the arithmetic.
 
@@ -264,8 +268,10 @@ def gap_ellipsoid(
     ----------
     H, spread, error
         A matrix below κI + Q + Σ share_i w_i a_i a_iᵀ, known to error·spread·spreadᵀ.
+    ridge : float
+        A share of its diagonal that was added to it.
     """
-    found = cover(H, spread, error) if len(H) else Cover(H, 0.0)
+    found = cover(H, spread, error, ridge) if len(H) else Cover(H, 0.0)
     if found is None:
         return None
     radius = math.sqrt(2.0 * gap / (1.0 - found.looseness)) * (1.0 + 8 * EPS)

@@ -73,8 +73,10 @@ class Cover:
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def cover(H: Array, spread: Array, error: float) -> Cover | None:
+def cover(H: Array, spread: Array, error: float, ridge: float = 0.0) -> Cover | None:
     """A cover for every matrix within error·spread·spreadᵀ of H; None if H is too ill-posed.
+
+    `ridge` is a share of its diagonal that was added to H: half of it serves as a margin.
 
     A third of the work of `whiten`, since no product with H checks the basis. Write A for H with a
     diagonal of ones, A* for the exact matrix, so scaled, ‖A* − A‖ ≤ η. Cholesky's method finds
@@ -93,7 +95,7 @@ def cover(H: Array, spread: Array, error: float) -> Cover | None:
         return None
     scale, gamma = 1.0 / np.sqrt(diagonal), _substitution_error(d)
     off = _off(H, spread, error)
-    shift = 2.0 * (off + gamma * d)
+    shift = max(2.0 * (off + gamma * d), 0.5 * ridge / (1.0 + ridge))
     # in LAPACK's order, of a symmetric matrix
     A = (H * scale).T
     A *= scale
@@ -114,7 +116,7 @@ def cover(H: Array, spread: Array, error: float) -> Cover | None:
 
 def singular_share(H: Array, spread: Array, error: float) -> float:
     """What share of its diagonal makes a matrix that is singular large enough for a `cover`."""
-    return 4.0 * (_off(H, spread, error) + _substitution_error(len(H)) * len(H))
+    return 16.0 * (_off(H, spread, error) + _substitution_error(len(H)) * len(H))
 
 
 def _substitution_error(d: int) -> float:
