@@ -217,6 +217,7 @@ def test_mutation_a_ridge_that_costs_nothing(monkeypatch):
 @pytest.mark.parametrize("tol, made", [(1e-2, False), (1e-9, True)])
 def test_a_rough_solution_gets_no_ellipsoid_of_many_features(monkeypatch, tol, made):
     monkeypatch.setattr(energy, "_MOST_ROUGHLY", 5)
+    monkeypatch.setattr(energy, "_ROUGH", 1e-6)
     calls, right = [], energy.gap_ellipsoid
     monkeypatch.setattr(energy, "gap_ellipsoid", lambda *a: (calls.append(1), right(*a))[1])
     problem = wide_problem(1)
