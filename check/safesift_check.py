@@ -473,6 +473,7 @@ class Problem:
         need(
             (self.share.mid == 0) | (self.share.mid >= 1e-290), "a share of the weights is denormal"
         )
+        self.floor = -math.inf
         self.alive, self.reach = np.ones(self.p, dtype=bool), np.full(self.p, math.inf)
         self.proved = np.where(data.weights == 0, FLAT, 0).astype(np.uint8)
 
@@ -603,7 +604,8 @@ class Problem:
         self.gap = (fenchel + self.penalty_gap(x, v * theta)).up
         one, two = abs(near(x)).sum(), near(self.norm(near(x)))
         self.loss_value = value.up
-        self.value = (value + self.tau * one + self.kappa * two * two / 2).up
+        total = value + self.tau * one + self.kappa * two * two / 2
+        self.value, self.floor = total.up, np.maximum(self.floor, (total - self.gap).low)
         self.model, self.slopes, self.squares, self.moved = (
             (x, c),
             slopes,
@@ -1269,11 +1271,12 @@ def check_part(statement, arrays, data, i):
 
     nu = ar.array(arrays[f"{i}_nu"]) if f"{i}_nu" in arrays else None
     readable(part["steps"] and part["steps"][0]["rule"] == "gap", "the first step is a gap")
-    gap = math.inf
+    gap = value = math.inf
     for j, step in enumerate(part["steps"]):
         if step["rule"] == "gap":
             problem.rule_gap(*point(f"{i}_{j}_point" if step["own"] else f"{i}_point"), nu)
-            gap = gap if step["own"] else problem.gap
+            if not step["own"]:
+                gap, value = problem.gap, problem.value
         elif step["rule"] == "features":
             problem.rule_features()
         elif step["rule"] == "ball":
@@ -1285,6 +1288,8 @@ def check_part(statement, arrays, data, i):
                 if f"{i}_{j}_{name}" in arrays
             }
             problem.rule_region(*point(f"{i}_{j}_point"), step | own)
+    # min P ≥ P(x) − gap(x) at any point x, and a better one than the model may have been shown
+    gap = np.minimum(gap, (near(value) - problem.floor).up)
     need(gap <= part["gap"], f"the gap is {float(gap):.3g}, more than claimed")
     bits = arrays[f"{i}_verdicts"]
     claimed = np.stack([bits >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).ravel()

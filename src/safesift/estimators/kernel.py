@@ -107,6 +107,15 @@ class KernelMachine(LinearModel):
             for one, beta, c in zip(problems, betas, intercepts, strict=True)
         ]
 
+    @property
+    def _points(self) -> Array:
+        """The last solution, a row for each problem, with a coefficient for each sample."""
+        betas = np.zeros((len(self.dual_coef_), self.n_features_in_))
+        betas[:, self.support_] = self.dual_coef_
+        return np.hstack([betas, np.atleast_1d(self.intercept_)[:, None]])[
+            :, : self.n_features_in_ + bool(self.fit_intercept)
+        ]
+
     # --- fitted attributes ------------------------------------------------------------------
 
     def _attributes(self, samples: Samples, fits: Sequence[Fit]) -> dict[str, Any]:

@@ -65,17 +65,21 @@ class ProblemRows(checker.Data):
 
 
 def matrix_of(problem: Problem) -> Any:
-    """The matrix of a problem, as it came: rows, or a precomputed kernel."""
+    """The matrix of a problem: rows as they came, or a precomputed kernel with what is added to it.
+
+    A kernel matrix is certified with `kernel_shift_` times the identity added, where rounding may
+    have left it a negative eigenvalue: that sum is the data of the proof.
+    """
     design = problem.design
     if not isinstance(design, KernelDesign):
         return rows_of(design).data
     kernel = design.gram.kernel
-    if not isinstance(kernel, PrecomputedKernel) or kernel.shift != 0:
+    if not isinstance(kernel, PrecomputedKernel):
         raise ValueError(
-            "a proof about a kernel machine needs the kernel matrix itself, positive semidefinite: "
-            "fit with kernel='precomputed'."
+            "a proof about a kernel machine is one about its kernel matrix: fit with "
+            "kernel='precomputed'."
         )
-    return np.asarray(kernel.X)
+    return kernel.block(np.arange(kernel.n_samples), slice(None))
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,8 @@ _TIGHT, _LOOSE = 1e-4, 0.5
 # shifts of the intercept that are tried for tangents, in units of the targets
 _SHIFTS = tuple(10.0**power for power in range(-6, 1))
 _MORE = 1.0 + 1e-6
+# a second point is worth its pass where it may lower the claimed gap so much, or by so much of P
+_WORTH, _SMALL = 4.0, 1e-12
 
 
 class _Cautious(checker.Floats):
@@ -80,10 +82,15 @@ class _Search:
         proved = self.checked = checker.Problem(self.statement, self.rows, problem.y)
         found = Witness(np.inf)
         proved.rule_gap(*self._split(self.point), nu)
-        found.gap = float(proved.gap) * _MORE + 1e-300
+        gap, value = proved.gap, proved.value
         found.add("gap", {"own": False})
         if nu is not None:
             found.arrays["nu"] = nu
+        if not gap <= _WORTH * near.gap + _SMALL * value:
+            # P of the model less what P is at least, by a better point
+            better = problem.feasible(near.at.point)
+            proved.rule_gap(*self._split(better), nu)
+            found.add("gap", {"own": True}, point=better)
         if self.statement["penalty"]["name"] in ("l1", "elastic_net") and not kinked:
             proved.rule_features()
             found.add("features")
@@ -92,6 +99,8 @@ class _Search:
             self._regions(found, near)
         if has_pieces and (kinked or self.statement["kernel"]):
             self._ball(found, near.at.point, nu)
+        gap = np.minimum(gap, (checker.near(value) - proved.floor).up)
+        found.gap = float(gap) * _MORE + 1e-300
         found.verdicts, found.zero = proved.proved, ~proved.alive
         return found
 
