@@ -589,7 +589,7 @@ class Problem:
         v, eta, theta = plus + minus, 0, 1
         if self.intercept and pushing:
             rest = up - down
-            sides = [side for side, may in ((up, rest.up > 0), (down, rest.low < 0)) if may]
+            sides = [side for side, may in ((up, rest.up >= 0), (down, rest.low <= 0)) if may]
             mass, surplus = min(side.low for side in sides), abs(rest).up
             need(surplus <= mass, "slopes of one sign do not suffice for the intercept")
             eta = near(surplus) / mass
@@ -1000,8 +1000,8 @@ class Data:
 
 # --- commitments ------------------------------------------------------------------------------
 #
-# leaf = H(0x00 ‖ slot ‖ salt ‖ row ‖ target ‖ weight ‖ epsilon), H = SHA-256, salt = H(seed ‖ slot),
-#        the row as its entries other than 0; numbers are little-endian, −0 is 0
+# leaf = H(0x00 ‖ slot ‖ salt ‖ row ‖ target ‖ weight ‖ epsilon), H = SHA-256; salt =
+#        H(seed ‖ slot); the row as its entries other than 0; numbers are little-endian, −0 is 0
 # node = H(0x01 ‖ left ‖ right); one without a partner goes up as it is
 # root = H(0x02 ‖ format ‖ number of slots ‖ top); a deleted row leaves H(0x03 ‖ slot) in its slot
 
@@ -1068,109 +1068,73 @@ def check_commitment(proof, data, seed):
 
 # --- the file ---------------------------------------------------------------------------------
 
-NUMBER, TEXT, SWITCH, WHOLE = (float, int), (str,), (bool,), (int,)
+PENALTIES = {
+    "l2": "",
+    "l1": "",
+    "elastic_net": "l1_ratio",
+    "l1_ball": "radius",
+    "l2_ball": "radius",
+}
+STEPS = {"gap": "own", "features": "", "ball": "shifts", "region": "form size eta multiplier beta"}
+STATEMENT = (
+    "format n_samples n_features loss penalty alpha intercept kernel labels columns transform "
+    "commitment deletion parts"
+)
 
 
-def taken(record, **fields):
-    """The fields of a record, of these types and no others; finite numbers."""
-    readable(
-        isinstance(record, dict) and record.keys() == fields.keys(), "unknown or missing fields"
-    )
-    for name, kinds in fields.items():
-        value = record[name]
-        fits = isinstance(value, kinds) and (isinstance(value, bool) <= (bool in kinds))
-        readable(
-            fits and (not isinstance(value, float) or math.isfinite(value)), f"{name} is no {kinds}"
-        )
-    return record
+def fields(record, names):
+    """A record has these fields and no others."""
+    readable(set(record) == set(names.split()), f"fields are {sorted(record)} and not {names}")
+
+
+def plain(value):
+    """JSON's dialect of Python has numbers that are none."""
+    if isinstance(value, dict | list):
+        return all(map(plain, value.values() if isinstance(value, dict) else value))
+    return value is None or isinstance(value, str) or math.isfinite(value)
 
 
 def check_statement(s):
     """Everything that a statement may say; what is not known is refused."""
-    none = type(None)
-    taken(
-        s, format=TEXT, n_samples=WHOLE, n_features=WHOLE, loss=(dict,), penalty=(dict,), alpha=NUMBER,
-        intercept=SWITCH, kernel=SWITCH, labels=(list, none), columns=(dict,), transform=(list,),
-        commitment=(dict,), deletion=(dict, none), parts=(list,),
-    )  # fmt: skip
-    readable(s["format"] == FORMAT and s["n_samples"] > 0 and s["n_features"] > 0, "another format")
-    readable(s["alpha"] > 0, "alpha is not positive")
-    readable(s["loss"].get("name") in LOSSES, f"the loss {s['loss'].get('name')!r} is not known")
-    kind, parameters, _, _ = LOSSES[s["loss"]["name"]]
-    epsilon = (none,) if s["columns"].get("epsilon") is not None else NUMBER
-    types = {name: epsilon if name == "epsilon" else NUMBER for name in parameters}
-    taken(s["loss"], name=TEXT, factor=NUMBER, **types)
-    positive = [s["loss"][name] for name in ("factor", "width", "delta") if name in s["loss"]]
+    fields(s, STATEMENT)
+    readable(s["format"] == FORMAT and plain(s), "another format, or numbers that are none")
+    loss, penalty, columns = s["loss"], s["penalty"], s["columns"]
+    fields(loss, " ".join(("name", "factor", *LOSSES[loss["name"]][1])))
+    fields(penalty, f"name {PENALTIES[penalty['name']]}")
+    fields(columns, "features target weight epsilon")
+    fields(s["commitment"], "root verdicts slots")
+    fields(s["deletion"] or dict.fromkeys(("root", "slots", "removed")), "root slots removed")
+    own = columns["epsilon"] is not None
+    readable(own == (loss.get("epsilon", 0) is None), "epsilon is not stated")
+    given = [value for value in (*loss.values(), *penalty.values()) if value is not None]
+    readable([type(v) in (str, float) for v in (*given, s["alpha"])], "a parameter is no number")
+    positive = {**loss, **penalty, **s}
+    for name in ("alpha", "factor", "width", "delta", "radius", "n_samples", "n_features"):
+        readable(positive.get(name, 1) > 0, f"{name} is not positive")
     readable(
-        min(positive) > 0 and not (s["loss"].get("epsilon") or 0) < 0, "a parameter is not positive"
+        (loss.get("epsilon") or 0) >= 0 and 0 <= penalty.get("l1_ratio", 0) < 1, "out of range"
     )
-    readable(s["loss"]["name"] != "safe_logistic" or s["loss"]["mu"] >= 0, "mu is negative")
-    own = {
-        "l2": (),
-        "l1": (),
-        "elastic_net": ("l1_ratio",),
-        "l1_ball": ("radius",),
-        "l2_ball": ("radius",),
-    }
-    readable(s["penalty"].get("name") in own, "the penalty is not known")
-    taken(s["penalty"], name=TEXT, **dict.fromkeys(own[s["penalty"]["name"]], NUMBER))
-    readable(
-        0 <= s["penalty"].get("l1_ratio", 0) < 1 and s["penalty"].get("radius", 1) > 0, "penalty"
-    )
-    readable(
-        not s["kernel"] or (s["penalty"]["name"] == "l2" and s["n_samples"] == s["n_features"]),
-        "kernel",
-    )
-    taken(
-        s["columns"], features=(list, none), target=(list,), weight=(str, none), epsilon=(str, none)
-    )
-    for name in s["columns"]["target"]:
-        readable(isinstance(name, str), "a column has no name")
-    for feature in s["columns"]["features"] or []:
-        readable(
-            isinstance(feature, dict) and {"column"} <= feature.keys() <= {"column", "equals"},
-            "a feature",
-        )
-    readable(
-        s["columns"]["features"] is None or len(s["columns"]["features"]) == s["n_features"],
-        "features",
-    )
-    for step in s["transform"]:
-        operation, numbers = step
-        numeric = all(type(one) in (float, int) for one in numbers)
-        readable(
-            operation in OPERATIONS and numeric and len(numbers) == s["n_features"], "transform"
-        )
-    taken(s["commitment"], root=TEXT, verdicts=TEXT, slots=WHOLE)
-    readable(s["n_samples"] <= s["commitment"]["slots"], "slots")
-    if s["deletion"] is not None:
-        taken(s["deletion"], root=TEXT, slots=WHOLE, removed=WHOLE)
-    keys = [key(label) for label in s["labels"] or []]
-    readable(
-        (kind in ("margin", "label")) == (s["labels"] is not None) and len(set(keys)) == len(keys),
-        "labels",
-    )
-    for part in s["parts"]:
-        taken(part, positive=(int, none), gap=NUMBER, steps=(list,))
-        readable(
-            (part["positive"] is not None) == bool(keys)
-            and (part["positive"] or 0) in range(max(len(keys), 1)),
-            "label",
-        )
-        for step in part["steps"]:
-            rule = step.get("rule") if isinstance(step, dict) else None
-            fields = {
-                "gap": {"own": SWITCH}, "features": {}, "ball": {"shifts": (list,)},
-                "region": {"form": TEXT, "size": WHOLE, "eta": NUMBER, "multiplier": NUMBER, "beta": NUMBER},
-            }  # fmt: skip
-            readable(rule in fields, "a rule is not known")
-            taken(step, rule=TEXT, **fields[rule])
-            readable(rule != "region" or step["form"] in ("square", "mean"), "a form is not known")
-            readable(
-                all(type(one) is float and math.isfinite(one) for one in step.get("shifts", [])),
-                "shifts",
-            )
+    readable(loss["name"] != "safe_logistic" or loss["mu"] >= 0, "mu is negative")
+    counts = s["n_samples"], s["n_features"], s["commitment"]["slots"]
+    readable([type(count) is int for count in counts] + [counts[2] >= counts[0]], "a count is none")
+    readable([type(s[name]) is bool for name in ("intercept", "kernel")], "a switch is none")
+    square = penalty["name"] == "l2" and counts[0] == counts[1]
+    readable(not s["kernel"] or square, "a kernel goes with its squared norm")
+    labelled = LOSSES[loss["name"]][0] in ("margin", "label")
+    labels = [key(label) for label in s["labels"]] if labelled else []
+    readable(labelled == (s["labels"] is not None) and len(set(labels)) == len(labels), "labels")
+    for feature in columns["features"] or []:
+        fields(feature, "column equals" if "equals" in feature else "column")
+    readable(columns["features"] is None or len(columns["features"]) == counts[1], "features")
+    for operation, numbers in s["transform"]:
+        readable(operation in OPERATIONS and len(numbers) == counts[1], "a transformation")
     readable(0 < len(s["parts"]) <= 10_000, "there is nothing to prove")
+    for part in s["parts"]:
+        fields(part, "positive gap steps")
+        readable(part["positive"] in (range(len(labels)) if labelled else [None]), "a label")
+        for step in part["steps"]:
+            fields(step, f"rule {STEPS[step['rule']]}")
+            readable(step.get("form", "mean") in ("square", "mean"), "a form is not known")
     return s
 
 
@@ -1304,19 +1268,19 @@ def check_part(statement, arrays, data, i):
     return claimed[: data.n]
 
 
-def in_words(s, flat, counts):
-    loss = ", ".join(f"{k}={v}" for k, v in s["loss"].items() if k not in ("name", "factor"))
-    factor = "" if s["loss"]["factor"] == 1 else f"{s['loss']['factor']} times "
-    ball = [f"{k}={v}" for k, v in s["penalty"].items() if k != "name"]
-    alpha = "" if "radius" in s["penalty"] else f", alpha = {s['alpha']!r}"
-    yield f"{s['n_samples']} rows, {s['n_features']} features, {'an' if s['intercept'] else 'no'} intercept"
-    yield f"{factor}{s['loss']['name']}({loss}), {s['penalty']['name']}({', '.join(ball)}){alpha}"
+def in_words(s, verdicts):
+    """The statement for people."""
+    for name in ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform"):
+        yield f"{name}: {json.dumps(s[name])[:200]}"
     if s["kernel"]:
-        yield "assumed: the kernel matrix is positive semidefinite"
-    for part, count in zip(s["parts"], counts, strict=True):
+        yield "assumed: X is a kernel matrix, positive semidefinite"
+    for part, codes in zip(s["parts"], verdicts, strict=True):
         who = "" if s["labels"] is None else f"{s['labels'][part['positive']]!r} against the rest: "
-        yield f"{who}P(model) - min P <= {part['gap']!r}; flat {count[1]}, quadratic {count[2]}, linear {count[3]}, open {count[0]}"
-    yield f"{flat} rows may be deleted together (with W = the sum of all weights kept): no optimum changes"
+        count = np.bincount(codes, minlength=4)
+        pieces = f"flat {count[1]}, quadratic {count[2]}, linear {count[3]}, open {count[0]}"
+        yield f"{who}P(model) - min P <= {part['gap']!r}; rows: {pieces}"
+    flat = int((np.stack(verdicts) == FLAT).all(axis=0).sum())
+    yield f"{flat} rows may be deleted, together, with W kept: the optima stay what they are"
 
 
 def check(proof_path, data_path, exact=False, seed=None, expect=""):
@@ -1337,21 +1301,10 @@ def check(proof_path, data_path, exact=False, seed=None, expect=""):
         need(name != "root" or seed is not None, "the root can be compared only with the seed")
     data = Data(data_path, statement)
     verdicts = [check_part(statement, arrays, data, i) for i in range(len(statement["parts"]))]
-    leaves = [
-        sha(b"\0", whole(i), *(bytes([one]) for one in row))
-        for i, row in enumerate(np.stack(verdicts, axis=1))
-    ]
-    need(
-        root_of(leaves) == statement["commitment"]["verdicts"],
-        "the verdicts are not those of their root",
-    )
-    lines = list(
-        in_words(
-            statement,
-            int((np.stack(verdicts) == FLAT).all(axis=0).sum()),
-            [np.bincount(v, minlength=4) for v in verdicts],
-        )
-    )
+    rows = np.ascontiguousarray(np.stack(verdicts, axis=1))
+    tree = [sha(b"\0", whole(i), row.tobytes()) for i, row in enumerate(rows)]
+    need(root_of(tree) == statement["commitment"]["verdicts"], "the verdicts have another root")
+    lines = list(in_words(statement, verdicts))
     if seed is None:
         lines.append("the commitment was not compared with the data: that takes --seed")
     else:
