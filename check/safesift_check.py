@@ -671,9 +671,8 @@ class Problem:
             off = near(nu.rad) * nu.rad * self.k if self.smooth else here.rad
             value, lost = value + (share * here).sum(), lost + (share * off).sum()
         g = v + self.pull(x, v, self.tau, self.kappa)
-        surplus = (self.loss_value - value + lost).clip(0, math.inf) + near(
-            self.norm(g)
-        ) * self.close
+        surplus = (self.loss_value - value + lost).clip(0, math.inf)
+        surplus = surplus + near(self.norm(g)) * self.close
         need(abs(rest).low > 0, "a tangent is flat in the intercept")
         more = (surplus / abs(rest).low).up
         return (1, (near(shift) + more).up) if rest.mid > 0 else (0, (near(shift) - more).low)
@@ -892,6 +891,14 @@ class ArrayFile:
             yield Sparse((len(part) - 1, p), rows, here, value.astype(np.float64))
 
 
+def number(cell):
+    """A cell as a number; what is none is missing, and has to be filled in as stated."""
+    try:
+        return math.nan if cell is None else float(cell)
+    except ValueError:
+        return math.nan
+
+
 class TableFile:
     """CSV or Parquet, with the columns that the statement names."""
 
@@ -925,7 +932,7 @@ class TableFile:
                 if "equals" in feature:
                     out[:, j] = [key(cell) == key(feature["equals"]) for cell in cells]
                 else:
-                    out[:, j] = [math.nan if cell in (None, "") else float(cell) for cell in cells]
+                    out[:, j] = [number(cell) for cell in cells]
             yield out
 
 

@@ -22,7 +22,7 @@ from safesift.regions.center import Center
 from safesift.regions.features import zero_features
 from safesift.registry import provided
 from safesift.solvers import Fit
-from safesift.workflows.proofs import Proof, write_proof
+from safesift.workflows.proofs import DataColumns, Proof, write_proof
 from safesift.workflows.reasons import why_little
 
 if TYPE_CHECKING:
@@ -353,7 +353,9 @@ class ScreeningResult(Verdicts):
         return replace(self, parts=tuple(part.without(check.violations) for part in self.parts))
 
     @computes
-    def write_proof(self, path: Any, *, seed: bytes | None = None) -> Proof:
+    def write_proof(
+        self, path: Any, *, columns: DataColumns | None = None, seed: bytes | None = None
+    ) -> Proof:
         """Write what is proved into a file that `safesift_check` verifies without this library.
 
         Redone around the final point, by the few rules of docs/proofs.md.
@@ -362,6 +364,9 @@ class ScreeningResult(Verdicts):
         ----------
         path : str or Path
             An .npz file. Beside it, in `path`.seed, is the seed of the commitment: keep that one.
+        columns : DataColumns, optional
+            Where a checker finds the rows; by default in the arrays X (or CSR's data, indices and
+            indptr), y, sample_weight and epsilon of an .npz file.
         seed : bytes, optional
             To use in place of 32 random ones.
 
@@ -380,6 +385,7 @@ class ScreeningResult(Verdicts):
             target=target,
             classes=self.classes,
             fits=[part.fit for part in self.parts],
+            columns=columns,
             seed=seed,
         )
 
