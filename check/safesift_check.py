@@ -333,7 +333,9 @@ class Loss:
                 near(nu) * nu * self.k / 2,
                 (end - t) * nu,
             )
-            return (value + half + linear).clip(0, math.inf), -linear - half * 2, half
+            # some rows move and some do not, so that none may gain from moving
+            first = (-linear - half * 2).clip(0, math.inf)
+            return (value + half + linear).clip(0, math.inf), first, half
         z, eps, v = self.depth(t), ar.exp_error, abs(nu)
         size, value = abs(z.mid), self.value_and_slope(t)[0].up
         q = ar.exp(-z.mid) * (1 if self.name == "logistic" else v * v)
@@ -600,7 +602,7 @@ class Problem:
             theta = 1 if largest <= limit else (near(limit) / largest).low
         d = (near(1) - theta + eta).up
         need(d <= 1, "the dual point is too far away")
-        fenchel = base + (first + second * d).clip(0, math.inf) * d
+        fenchel = base + (first + second * d) * d
         self.gap = (fenchel + self.penalty_gap(x, v * theta)).up
         one, two = abs(near(x)).sum(), near(self.norm(near(x)))
         self.loss_value = value.up
@@ -800,6 +802,7 @@ class Mean:
     """
 
     def __init__(self, problem, witness, D):
+        need(len(D) > 0, "no feature is left")
         self.problem, self.kappa, self.mean = problem, near(D.min()), ar.array(np.zeros(problem.p))
         need(self.kappa.mid > 0, "a region of this form needs strong convexity")
         self.beta = near(witness["beta"] if problem.intercept else 0.0)

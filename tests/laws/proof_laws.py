@@ -67,7 +67,13 @@ def a_dual_point(rng, known: Known):
     """Slopes that nobody asked for, in the domain of f* or not."""
     k, m, _ = parameters(known.statement)
     limit = 1.0 if m == float("inf") else float(m)
-    nu = rng.uniform(-1, 1, known.rows.n) * limit * rng.choice([0.01, 1.0])
+    nu = rng.uniform(-1, 1, known.rows.n) * limit * rng.choice([0.01, 1.0, 2.0])
+    if known.slopes is not None and rng.random() < 0.7:
+        # those of the optimum, or next to them, or with a wrong one
+        nu = known.slopes * rng.choice([0.5, 1.0, 1.0, 1.5, 3.0])
+        if rng.random() < 0.5:
+            nu = nu + rng.choice([1e-9, 1e-2]) * rng.normal(size=len(nu))
+        return nu
     return np.where(rng.random(known.rows.n) < 0.3, 0.0, nu)
 
 

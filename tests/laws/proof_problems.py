@@ -48,6 +48,7 @@ class Known:
     rows: Rows
     y: np.ndarray
     optimum: list[Q]
+    slopes: np.ndarray | None = None
 
     @property
     def p(self) -> int:
@@ -170,7 +171,7 @@ def plant(rng) -> Known:
     rows = Rows(X, y, weights)
     rows.epsilon = given.get("epsilon", 0.0)
     optimum = [Q(float(v)) for v in ([*x, c] if intercept else x)]
-    return Known(statement, rows, y, optimum)
+    return Known(statement, rows, y, optimum, slopes)
 
 
 def _eighths(rng, size):
@@ -305,13 +306,6 @@ def is_optimal(known: Known) -> bool:
 
 def rough(rng) -> Known:
     """A problem with labels, numbers or intervals, and a rough optimum of it."""
-    from safesift.design import as_design
-    from safesift.losses import LOSSES
-    from safesift.penalties import PENALTIES, ElasticNet
-    from safesift.problem.problem import Problem
-    from safesift.problem.risk import Risk
-    from safesift.solvers import Settings, solve_path
-
     name, intercept = str(rng.choice(SMOOTH)), bool(rng.integers(2))
     n, p = int(rng.integers(4, 14)), int(rng.integers(1, 4))
     given = {"mu": 0.25, "epsilon": 0.25, "width": 0.5, "delta": 0.5}
@@ -330,8 +324,23 @@ def rough(rng) -> Known:
     rows = Rows(X, y, weights)
     rows.epsilon = given.get("epsilon", 0.0)
     known = Known(statement, rows, y, [])
-    chosen = ElasticNet(0.5) if "l1_ratio" in penalty else PENALTIES[penalty["name"]]()
-    problem = Problem(Risk.of(as_design(X, intercept), LOSSES[name](**given), y, weights), chosen, alpha)
-    ((fit,),) = solve_path([[problem]], Settings(tol=1e-12))
-    known.optimum = list(fit.at.point)
+    known.optimum = solved_by_the_library(known)
     return known
+
+
+def solved_by_the_library(known: Known) -> list[float]:
+    from safesift.design import as_design
+    from safesift.losses import LOSSES
+    from safesift.penalties import PENALTIES, ElasticNet
+    from safesift.problem.problem import Problem
+    from safesift.problem.risk import Risk
+    from safesift.solvers import Settings, solve_path
+
+    s, rows = known.statement, known.rows
+    given = {key: value for key, value in s["loss"].items() if key not in ("name", "factor")}
+    loss, penalty = LOSSES[s["loss"]["name"]](**given), s["penalty"]
+    ratio = penalty.get("l1_ratio")
+    chosen = PENALTIES[penalty["name"]]() if ratio is None else ElasticNet(ratio)
+    risk = Risk.of(as_design(rows.X, s["intercept"]), loss, known.y, rows.weights)
+    ((fit,),) = solve_path([[Problem(risk, chosen, s["alpha"])]], Settings(tol=1e-12))
+    return list(fit.at.point)

@@ -1,66 +1,181 @@
-"""Small problems that a careless checker gets wrong: found by review, and kept."""
+"""Small problems that a careless checker gets wrong: found by review, and kept.
+
+Each has a row of hardly any weight that tells where the optimum is, and a witness that a checker
+without one of its tests would take for a proof that it is elsewhere.
+"""
 
 from __future__ import annotations
+
+from fractions import Fraction as Q
 
 import numpy as np
 
 import safesift_check as own_checker
-from tests.laws.proof_problems import Rows, stated
+from tests.laws.proof_laws import assert_true
+from tests.laws.proof_problems import Known, Rows, objective, solve, solved_by_the_library, stated
+
+HARDLY = 2.0**-12
+INF = np.inf
 
 
-def _problem(checker, X, y, loss="squared_interval", intercept=True, weights=None, **more):
-    X = np.asarray(X, dtype=float)
-    y = np.asarray(y, dtype=float)
-    n, p = X.shape
-    weights = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    penalty = more.pop("penalty", {"name": "l2"})
-    statement = stated(loss, penalty, more.pop("alpha", 1.0), intercept, n, p, **more)
-    rows = Rows(X, y, weights)
-    rows.epsilon, rows.checker = more.get("epsilon", 0.0), checker
-    return checker.Problem(statement, rows, y)
+def _known(rows, loss="squared_interval", intercept=False, optimum=None, **more) -> Known:
+    """Rows are (a, lower, upper, weight)."""
+    rows = np.array(rows, dtype=float)
+    X, y, weights = rows[:, :1], rows[:, 1:3], rows[:, 3]
+    penalty, alpha = more.pop("penalty", {"name": "l2"}), more.pop("alpha", 1.0)
+    statement = stated(loss, penalty, alpha, intercept, len(X), 1, **more)
+    known = Known(statement, Rows(X, y, weights), y, optimum or [])
+    if optimum is None:
+        known.optimum = solved_by_the_library(known)
+        assert solve(known)
+    return known
 
 
-def _region(**more):
-    return {"form": "square", "eta": 0.0, "multiplier": 0.0, "beta": 0.0, **more}
+def _spring(checker, known: Known, model, *steps, nu=None, exact=False) -> None:
+    """Run steps, some of which may be refused, and see whether what is proved is true."""
+    known.rows.checker = checker
+    before, checker.ar = checker.ar, checker.Rationals() if exact else checker.Floats()
+    intercept = known.statement["intercept"]
+
+    def split(point):
+        values = checker.ar.array(np.array(point, dtype=float))
+        return (values[:-1], values[-1]) if intercept else (values, checker.ar.array(0.0)[()])
+
+    try:
+        problem = checker.Problem(known.statement, known.rows, known.y)
+        gap, value = np.inf, Q(0)
+        with np.errstate(all="ignore"):
+            for rule, *witness in (("gap", model), *steps):
+                try:
+                    if rule == "gap":
+                        given = None if nu is None else checker.ar.array(np.array(nu))
+                        problem.rule_gap(*split(witness[0]), given)
+                        gap = problem.gap
+                        value = objective(known, [Q(float(v)) for v in witness[0]])
+                    elif rule == "ball":
+                        problem.rule_ball([checker.ar.array(one)[()] for one in witness[0]])
+                    elif rule == "features":
+                        problem.rule_features()
+                    else:
+                        own = {k: checker.ar.array(np.array(v)) for k, v in witness[1].items() if k in ("T", "mean")}
+                        plain = {"form": "square", "eta": 0.01, "multiplier": 0.0, "beta": 0.0}
+                        if not np.isfinite(float(problem.reach[0])):
+                            problem.reach = checker.ar.array(np.full(1, 100.0))
+                        problem.rule_region(*split(witness[0]), plain | witness[1] | own)
+                except checker.Unproved:
+                    continue
+        problem.reach = np.full(1, np.inf) if not np.isfinite(float(gap)) else problem.reach
+        assert_true(known, problem, gap, value) if np.isfinite(float(gap)) else _only_rows(known, problem)
+    finally:
+        checker.ar = before
+
+
+def _only_rows(known, problem):
+    problem.floor, problem.reach = -np.inf, np.full(1, np.inf)
+    assert_true(known, problem, 1e9, Q(0))
 
 
 def trap_closed_intervals(seed, checker=own_checker):
-    """Optima [1, 1.5] of an intercept: nothing may be proved of the second row, [−∞, 1.5].
+    """Optima [1, 1.5] of an intercept: nothing may be proved of the row (−∞, 1.5].
 
-    With x₀ = 0, w = (1, 0) and g = −½ the region reaches just to 1, where the first row turns flat:
-    at weight ½ the bound is 1, no more, and the secants are those of the quadratic piece up to it.
+    With x₀ = 0 and w = (1, 0) the region reaches just to 1, where the first row turns flat.
     """
-    y = [[1.0, np.inf], [-np.inf, 1.5]]
-    for scale in (1.0, 1.0 + 2.0**-40, 1.0 + 2.0**-30, 1.001):
-        problem = _problem(checker, [[0.0], [0.0]], y)
-        T = np.diag([1.0, np.sqrt(2.0) * scale])
-        zero = np.zeros(1)
-        try:
-            with np.errstate(all="ignore"):
-                problem.rule_gap(zero, np.float64(0.0), None)
-        except checker.Unproved:
-            problem.reach = np.full(1, 10.0)
-        try:
-            problem.rule_region(zero, np.float64(0.0), _region(T=T, eta=2.0**-30))
-        except checker.Unproved:
-            continue
-        assert not problem.proved.any(), "the optima are [1, 1.5]: no row is strictly on a piece"
+    T = np.diag([1.0, np.nextafter(np.sqrt(2.0), 2.0)])
+    for upper in (Q(1), Q(3, 2)):
+        known = _known([(0, 1, INF, 1), (0, -INF, 1.5, 1)], intercept=True, optimum=[Q(0), upper])
+        for eta in (0.0, 2.0**-30, 2.0**-19, 2.0**-10, 0.5):
+            _spring(checker, known, [0.0, 0.0], ("region", [0.0, 0.0], {"T": T, "eta": eta}), exact=True)
 
 
-def trap_exactly_at_the_end(seed, checker=own_checker):
-    """A model whose optimum is exactly at the end of a flat piece of a row."""
-    # squared loss of the first row pulls to 1, where the second one, [1, ∞), begins to be flat
-    problem = _problem(checker, [[1.0], [1.0]], [[1.0, 1.0], [1.0, np.inf]], intercept=False, alpha=2.0**-60)
-    with np.errstate(all="ignore"):
-        for centre in (1.0, 1.0 - 2.0**-52, 1.0 + 2.0**-52):
-            x = np.array([centre])
-            problem.rule_gap(x, np.float64(0.0), None)
-            T = np.array([[2.0**0.5 * (1 + 2.0**-20)]])
-            try:
-                problem.rule_region(x, np.float64(0.0), _region(T=T, eta=0.5))
-            except checker.Unproved:
-                continue
-            assert problem.proved[1] == 0, "the optimum is below 1 by a hair"
+def trap_at_the_end_of_a_piece(seed, checker=own_checker):
+    """The optimum 1 is exactly where the second row, [1, ∞), begins to be flat."""
+    known = _known([(1, 3, 3, 1), (1, 1, INF, 1)], optimum=[Q(1)])
+    for exact in (False, True):
+        _spring(checker, known, [1.0], ("region", [1.0], {"T": [[0.8]]}), exact=exact)
 
 
-TRAPS = (trap_closed_intervals, trap_exactly_at_the_end)
+def trap_wrong_subgradient(seed, checker=own_checker):
+    """With the penalty pulling the wrong way 1.25 would be stationary; the optimum is near 0.75."""
+    known = _known([(1, 1, 1, 1), (1, 1, INF, HARDLY)], penalty={"name": "l1"}, alpha=0.25)
+    _spring(checker, known, [0.75], ("region", [1.25], {"T": [[1.0]]}))
+
+
+def trap_too_large_a_subgradient(seed, checker=own_checker):
+    """At 0 no subgradient of 0.25·|x| makes up for a slope of −1."""
+    known = _known([(1, 1, 1, 1), (1, 0.5, INF, HARDLY)], penalty={"name": "l1"}, alpha=0.25)
+    _spring(checker, known, [0.75], ("region", [0.0], {"T": [[1.0]]}))
+
+
+def trap_slack_of_a_ball(seed, checker=own_checker):
+    """Inside of a ball a multiplier makes any point stationary, at a price."""
+    known = _known(
+        [(1, 2, 2, 1), (1, 0.75, INF, HARDLY)], penalty={"name": "l2_ball", "radius": 1.0}, optimum=[Q(1)],
+    )  # fmt: skip
+    _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[0.64]], "multiplier": 3.0}))
+    known = _known(
+        [(1, 2, 2, 1), (1, 0.75, INF, HARDLY)], penalty={"name": "l1_ball", "radius": 1.0}, optimum=[Q(1)],
+    )  # fmt: skip
+    _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[1.0]], "multiplier": 1.5}))
+
+
+def trap_features(seed, checker=own_checker):
+    """The loss alone is stationary at 1, and the gap there says how far its slope may move."""
+    known = _known([(1, 1, 1, 1)], penalty={"name": "l1"}, alpha=0.25)
+    _spring(checker, known, [1.0], ("features",))
+
+
+def trap_tangents(seed, checker=own_checker):
+    """At x = 0 an intercept of 1.5 is best; with the best x it is near 0."""
+    for sign in (1.0, -1.0):
+        ends = (1.0, INF) if sign > 0 else (-INF, -1.0)
+        rows = [(1, sign, sign, 1), (2, 2 * sign, 2 * sign, 1), (0, *ends, HARDLY)]
+        known = _known(rows, intercept=True, alpha=2.0**-6)
+        for size in (1e-3, 1e-2, 0.1):
+            _spring(checker, known, [0.0, 1.5 * sign], ("ball", [-size, size]))
+
+
+def trap_wrong_mean(seed, checker=own_checker):
+    """Rows at 1 and −1; around a mean of 1 the first of them would hardly move."""
+    known = _known([(1, -1, -1, 1), (-1, 0, 0, 1), (1, -0.75, INF, HARDLY)], intercept=True, alpha=2.0**-6)
+    witness = {"form": "mean", "mean": [1.0], "beta": 1.0, "eta": 0.01}
+    _spring(checker, known, [0.0, 0.0], ("region", [0.0, 0.0], witness))
+
+
+def trap_forgotten_weight(seed, checker=own_checker):
+    """The row that curves has little weight, next to one that is flat."""
+    rows = [(1, 0, 0, 1), (1, -INF, 9, 63), (1, 0.5, INF, HARDLY)]
+    known = _known(rows, alpha=2.0**-10)
+    for curvature in (1 / 3, 1 / 64, 0.5):
+        T = [[1.0 / np.sqrt(curvature + 2.0**-10)]]
+        _spring(checker, known, [0.0], ("region", [1.0], {"T": T, "eta": 0.05}))
+
+
+def trap_curvature_of_a_kink(seed, checker=own_checker):
+    """|x| does not curve away from 0."""
+    for edge in np.linspace(0.8, 0.88, 9):
+        rows = [(1, 1, 1, 1), (1, -INF, 9, 63), (1, edge, INF, 2.0**-30)]
+        known = _known(rows, penalty={"name": "l1"}, alpha=2.0**-9)
+        for curvature in (1 / 64, 0.0169, 0.018):
+            T = [[1.0 / np.sqrt(curvature)]]
+            _spring(checker, known, [0.5], ("region", [0.5], {"T": T, "eta": 1e-4}))
+
+
+def trap_radius_of_the_gap_ball(seed, checker=own_checker):
+    """Only the penalty curves, so that the gap ball reaches just to the optimum."""
+    total = 1 + Q(HARDLY)
+    known = _known(
+        [(1, 100, 100, 1), (1, 0.5, INF, HARDLY)], "absolute_interval", optimum=[1 / total]
+    )
+    _spring(checker, known, [0.0], ("ball", []), nu=[-1.0, 0.0])
+
+
+def trap_dual_points_outside(seed, checker=own_checker):
+    """Slopes that f* does not allow would give a larger lower bound than the minimum."""
+    total = 1 + Q(HARDLY)
+    rows = [(1, 100, 100, 1), (1, 0.5, INF, HARDLY)]
+    known = _known(rows, "absolute_interval", optimum=[1 / total])
+    for nu in ([-2.0, 0.0], [-1.0, 50.0], [-1.5, 1.0]):
+        _spring(checker, known, [0.5], nu=nu)
+
+
+TRAPS = tuple(value for name, value in sorted(globals().items()) if name.startswith("trap_"))

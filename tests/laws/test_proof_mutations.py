@@ -25,8 +25,8 @@ MUTATIONS = {
     "an intercept whose slopes need not cancel": (
         "if self.intercept and pushing:", "if False:",
     ),
-    "a dual point that need not be feasible": (
-        'need(abs(v).up <= limit, "a dual point is not feasible")', "pass",
+    "a multiple of the dual point that costs nothing": (
+        "d = (near(1) - theta + eta).up", "d = near(eta).up",
     ),
     "a dual point outside of the domain": (
         'need(loss.in_domain(own), "a dual point is outside of the domain of f*")', "pass",
@@ -37,11 +37,12 @@ MUTATIONS = {
         "shape.add(block, near(loss.secant_floor(t, wider)) * (1.0 / self.n))",
     ),
     "closed intervals": (
-        "w = np", "w = np",
+        "wider = bound * (1 + ar.array(2.0**-20)[()]) + ar.array(2.0**-500)[()]",
+        "wider = bound * (1 - ar.array(2.0**-50)[()])",
     ),
     "at the end of a piece for strictly inside": (
         "(lower > self.lo.up)) & (~self.has_hi | (upper < self.hi.low))",
-        "(lower >= self.lo.low)) & (~self.has_hi | (upper <= self.hi.up))",
+        "(lower > self.lo.low - 1e-9)) & (~self.has_hi | (upper < self.hi.up + 1e-9))",
     ),
     "a flat piece on the wrong side": (
         "self.has_lo, self.has_hi = ends, ends, self.y > 0, self.y < 0",
@@ -95,11 +96,6 @@ MUTATIONS = {
         "self.reach = np.minimum(whole, (abs(near(x)) + self.close).up) / 4",
     ),
 }  # fmt: skip
-del MUTATIONS["closed intervals"]
-MUTATIONS["closed intervals"] = (
-    "wider = bound * (1 + ar.array(2.0**-20)[()]) + ar.array(2.0**-500)[()]",
-    "wider = bound * (1 - ar.array(2.0**-50)[()])",
-)
 
 
 def mutated(old: str, new: str):
