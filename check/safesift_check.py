@@ -653,7 +653,7 @@ class Problem:
         for rows, block, loss, _, t in self.visit(x, c):
             reach = near(self.row_norms(rows, block)) * self.close
             found = loss.verdicts((t - reach).low + offsets[0], (t + reach).up + offsets[1])
-            self.proved[rows] = np.maximum(self.proved[rows], found)
+            self.proved[rows] = np.where(self.proved[rows] == 0, found, self.proved[rows])
 
     def tangent(self, x, c, shift):
         """A bound on c* − c: 0 and a lower one, or 1 and an upper one.
@@ -742,7 +742,7 @@ class Problem:
             wider = bound * (1 + ar.array(2.0**-20)[()]) + ar.array(2.0**-500)[()]
             shape.add(block, near(loss.secant_floor(t, wider)) * share)
             verdicts = loss.verdicts((t - bound).low, (t + bound).up)
-            found[rows] = np.maximum(found[rows], verdicts)
+            found[rows] = np.where(found[rows] == 0, verdicts, found[rows])
         need(shape.least_eigenvalue() >= (1 - eta).up, "T does not prove the region")
         self.proved, self.slopes, self.squares, self.moved = found, v, squares, steep * radius
         reach = (abs(near(x[alive])) + near(shape.unit_norms()) * radius).up
@@ -808,6 +808,7 @@ class Mean:
         self.beta = near(witness["beta"] if problem.intercept else 0.0)
         need(self.beta.mid >= 0, "beta is negative")
         if problem.intercept:
+            need(len(witness["mean"]) == len(D), "the mean is not that of the features alive")
             self.mean[problem.alive] = witness["mean"]
         self.total, self.sum = near(0.0), Near(np.zeros(problem.p))
 

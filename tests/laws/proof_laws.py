@@ -5,6 +5,7 @@ Witnesses are chosen by an adversary: points at any distance, dual points at ran
 
 from __future__ import annotations
 
+import copy
 from fractions import Fraction as Q
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 import safesift_check as own_checker
 from tests.laws.proof_problems import (
     Known,
+    Rows,
+    library_problem,
     objective,
     parameters,
     piece,
@@ -19,6 +22,7 @@ from tests.laws.proof_problems import (
     prediction,
     rough,
     solve,
+    solved_by_the_library,
 )
 
 
@@ -162,3 +166,113 @@ def law_the_checker_is_right(seed: int, checker=own_checker, exact: bool = False
         return done
     finally:
         checker.ar = before
+
+
+# --- false certificates -------------------------------------------------------------------------
+
+
+def certificate(known: Known):
+    """What the library proves of a problem: the part of a statement, and arrays."""
+    from safesift.workflows.proofs.witnesses import find_witness
+
+    known.rows.checker = own_checker
+    problem, point = library_problem(known), np.array([float(v) for v in known.optimum])
+    found = find_witness(problem, problem.feasible(point), None, known.statement, known.rows)
+    part = {"positive": None, "gap": found.gap, "steps": found.steps}
+    arrays = {"point": problem.feasible(point), **found.arrays}
+    return part, arrays, found.verdicts.copy(), found.zero.copy()
+
+
+def accepted(known: Known, part, arrays, verdicts, zero) -> bool:
+    from safesift.workflows.proofs.file import packed
+
+    known.rows.checker = own_checker
+    own_checker.ar = own_checker.Floats()
+    named = {f"0_{name}": array for name, array in arrays.items()}
+    named |= {"0_verdicts": packed(verdicts), "0_zero": np.packbits(zero, bitorder="little")}
+    try:
+        with np.errstate(all="ignore"):
+            own_checker.check_part({**known.statement, "parts": [part]}, named, known.rows, 0)
+    except own_checker.Unproved:
+        return False
+    return True
+
+
+def is_false(known: Known, part, arrays, verdicts, zero) -> bool:
+    """Whether a claim is wrong at the exact optimum."""
+    value = objective(known, [Q(float(v)) for v in arrays["point"]])
+    if value - objective(known, known.optimum) > Q(part["gap"]):
+        return True
+    if any(zero[j] and known.optimum[j] != 0 for j in range(known.p)):
+        return True
+    return any(
+        code and known.rows.weights[i] > 0
+        and piece(known.statement, prediction(known, i, known.optimum), known.y[i]) != code
+        for i, code in enumerate(verdicts)
+    )  # fmt: skip
+
+
+def tampered(rng, known: Known, part, arrays, verdicts, zero):
+    """A certificate, or its problem, with something changed; None where that cannot be solved."""
+    rows, part = known.rows, copy.deepcopy(part)
+    rows = Rows(rows.X.copy(), rows.target.copy(), rows.weights.copy())
+    rows.epsilon = known.rows.epsilon
+    known = Known(copy.deepcopy(known.statement), rows, rows.target, known.optimum)
+    verdicts, zero, s = verdicts.copy(), zero.copy(), known.statement
+    kind = rng.choice(["verdict", "gap", "zero", "model", "X", "y", "weight", "alpha", "loss", "many"])
+    if kind in ("verdict", "many"):
+        for _ in range(1 if kind == "verdict" else 3):
+            verdicts[rng.integers(len(verdicts))] = rng.integers(1, 4)
+    elif kind == "gap":
+        part["gap"] *= 10.0 ** -rng.uniform(0.5, 8)
+    elif kind == "zero":
+        zero[rng.integers(len(zero))] = True
+    elif kind == "model":
+        moved = arrays["point"] + 10.0 ** rng.uniform(-6, 0) * rng.normal(size=len(arrays["point"]))
+        return known, part, {**arrays, "point": moved}, verdicts, zero
+    elif kind == "X":
+        rows.X[rng.integers(rows.n), rng.integers(rows.p)] += rng.integers(-8, 9) / 8.0
+    elif kind == "y":
+        i = rng.integers(rows.n)
+        labels = s["loss"]["name"].endswith("hinge")
+        known.y[i] = -known.y[i] if labels else known.y[i] + rng.integers(-8, 9) / 8.0
+        rows.target = known.y
+    elif kind == "weight":
+        rows.weights[rng.integers(rows.n)] = float(rng.integers(0, 9))
+    elif kind == "alpha":
+        s["alpha"] *= float(2.0 ** rng.integers(-3, 4))
+    else:
+        names = [name for name in s["loss"] if name not in ("name", "factor")]
+        if not names:
+            return None
+        s["loss"][str(rng.choice(names))] *= float(rng.choice([0.5, 2.0, 3.0]))
+        rows.epsilon = s["loss"].get("epsilon", 0.0)
+    if kind in ("X", "y", "weight", "alpha", "loss"):
+        if not rows.weights.sum() > 0:
+            return None
+        known.optimum = solved_by_the_library(known)
+        if not solve(known):
+            return None
+    return known, part, arrays, verdicts, zero
+
+
+def law_false_certificates(seed: int, tries: int = 12) -> tuple[int, int]:
+    """The certificates of the library are accepted, and whatever false is made of them is not.
+
+    How many were false, and how many were tried.
+    """
+    rng, n_false, n_tried = np.random.default_rng([seed, 77]), 0, 0
+    known = rough(rng)
+    while not solve(known):
+        known = rough(rng)
+    made = certificate(known)
+    assert not is_false(known, *made) and accepted(known, *made)
+    for _ in range(tries):
+        changed = tampered(rng, known, *made)
+        if changed is None:
+            continue
+        n_tried += 1
+        if is_false(*changed):
+            n_false += 1
+            assert not accepted(*changed), "a false certificate was accepted"
+    return n_false, n_tried

@@ -34,6 +34,9 @@ class Rows:
         (self.n, self.p), self.epsilon = self.X.shape, 0.0
         self.largest, self.block_rows, self.checker = float(np.abs(X).max()), 7, checker
 
+    def numbers(self):
+        return self.target
+
     def blocks(self):
         for start in range(0, self.n, self.block_rows):
             rows = slice(start, min(start + self.block_rows, self.n))
@@ -329,18 +332,26 @@ def rough(rng) -> Known:
 
 
 def solved_by_the_library(known: Known) -> list[float]:
+    from safesift.solvers import Settings, solve_path
+
+    ((fit,),) = solve_path([[library_problem(known)]], Settings(tol=1e-12))
+    return list(fit.at.point)
+
+
+def library_problem(known: Known):
+    """The same problem, for the library."""
     from safesift.design import as_design
     from safesift.losses import LOSSES
-    from safesift.penalties import PENALTIES, ElasticNet
+    from safesift.penalties import PENALTIES, ElasticNet, L1Ball, L2Ball
     from safesift.problem.problem import Problem
     from safesift.problem.risk import Risk
-    from safesift.solvers import Settings, solve_path
 
     s, rows = known.statement, known.rows
     given = {key: value for key, value in s["loss"].items() if key not in ("name", "factor")}
-    loss, penalty = LOSSES[s["loss"]["name"]](**given), s["penalty"]
-    ratio = penalty.get("l1_ratio")
-    chosen = PENALTIES[penalty["name"]]() if ratio is None else ElasticNet(ratio)
-    risk = Risk.of(as_design(rows.X, s["intercept"]), loss, known.y, rows.weights)
-    ((fit,),) = solve_path([[Problem(risk, chosen, s["alpha"])]], Settings(tol=1e-12))
-    return list(fit.at.point)
+    penalty, name = {k: v for k, v in s["penalty"].items() if k != "name"}, s["penalty"]["name"]
+    balls = {"elastic_net": ElasticNet, "l1_ball": L1Ball, "l2_ball": L2Ball}
+    chosen = balls[name](**penalty) if name in balls else PENALTIES[name]()
+    risk = Risk.of(
+        as_design(rows.X, s["intercept"]), LOSSES[s["loss"]["name"]](**given), known.y, rows.weights
+    )
+    return Problem(risk, chosen, s["alpha"])
