@@ -500,11 +500,17 @@ class Problem:
         """
         if not self.kernel:
             return length(v)
-        total, more, exact = near(0.0), near(0.0), Near(v.mid)
+        more = near(ar.root(np.maximum(self.square(v.mid).up, 0)))
         for rows, block in self.data.blocks():
-            total = total + (block.dot(exact) * exact[rows]).sum()
             more = more + (near(self.row_norms(rows, block)) * v.rad[rows]).sum()
-        return (near(ar.root(np.maximum(total.up, 0))) + more).up
+        return more.up
+
+    def square(self, x):
+        """‖x‖²."""
+        if not self.kernel:
+            return (near(x) * x).sum()
+        parts = ((block.dot(near(x)) * x[rows]).sum() for rows, block in self.data.blocks())
+        return sum(parts, near(0.0))
 
     def row_norms(self, rows, block, mask=None, centre=None):
         """‖a_i − centre‖ over the features of a mask, or √K_ii, rounded up."""
@@ -543,14 +549,14 @@ class Problem:
             size = near(self.norm(v + self.kappa * x))
             return size * size / (self.kappa * 2)
         limit = self.tau.low
+        # τ itself is known up to an error, by which v − s is off, too
         inner = v.clip(-limit, limit)
+        inner = Near(inner.mid, inner.rad + (self.tau.up - limit))
         kinks = (self.tau * abs(x) + inner * x).clip(0, math.inf).sum()
         if not self.strong:
             need(abs(v).up <= limit, "a dual point is not feasible")
             return kinks
-        # τ is known up to an error, by which s may be off, too
-        outer = self.kappa * x + (v - inner)
-        size = near(length(Near(outer.mid, outer.rad + 2 * self.tau.rad)))
+        size = near(length(self.kappa * x + (v - inner)))
         return kinks + size * size / (self.kappa * 2)
 
     # --- rule: gap ----------------------------------------------------------------------------
@@ -604,9 +610,9 @@ class Problem:
         need(d <= 1, "the dual point is too far away")
         fenchel = base + (first + second * d) * d
         self.gap = (fenchel + self.penalty_gap(x, v * theta)).up
-        one, two = abs(near(x)).sum(), near(self.norm(near(x)))
+        one, two = abs(near(x)).sum(), self.square(x)
         self.loss_value = value.up
-        total = value + self.tau * one + self.kappa * two * two / 2
+        total = value + self.tau * one + self.kappa * two / 2
         self.value, self.floor = total.up, np.maximum(self.floor, (total - self.gap).low)
         self.model, self.slopes, self.squares, self.moved = (
             (x, c),
@@ -622,7 +628,7 @@ class Problem:
         if self.strong:
             self.close = ar.root((near(self.gap) * 2 / self.kappa).up)
         else:
-            self.close = (near(whole) + two).up
+            self.close = (near(whole) + ar.root(np.maximum(two.up, 0))).up
         self.reach = np.minimum(whole, (abs(near(x)) + self.close).up)
 
     # --- rule: features -----------------------------------------------------------------------
@@ -705,10 +711,13 @@ class Problem:
         since (v_j − v₀_j)x_j ≥ (τ − |v₀_j|)|x_j| and |x_j| ≤ reach_j on the segment.  l2 ball, any
         μ ≥ 0, v₀ = μx₀: −v₀ᵀu = ½μ(‖u‖² + ‖x₀‖² − ‖x‖²), so D = ½μ and slack ½μ(radius² − ‖x₀‖²).
         l1 ball, v₀ as for τ = μ: −v₀ᵀu ≥ Σ_{x₀_j = 0} (μ − |v₀_j|)|x_j| − μ(radius − ‖x₀‖₁).
+        Any ε ≥ 0: D + ε and slack + ε·Σ(|x₀_j| + reach_j)², which is at least ε‖x − x₀‖².
         """
-        alive, eta, mu = self.alive, near(witness["eta"]), near(witness["multiplier"])
+        alive, names = self.alive, ("eta", "multiplier", "epsilon")
+        eta, mu, epsilon = (near(witness[name]) for name in names)
         need(self.smooth and not self.kernel, "regions need slopes, and are not for kernels")
-        need(eta.mid >= 0 and eta.mid < 1 and mu.mid >= 0, "a number of a region is out of range")
+        fine = eta.mid >= 0 and eta.mid < 1 and mu.mid >= 0 and epsilon.mid >= 0
+        need(fine, "a number of a region is out of range")
         need(mu.mid == 0 or bool(self.ball), "a multiplier is for balls")
         need(x[~alive] == 0, "a point uses a feature that is ruled out")
         self.feasible(x)
@@ -728,7 +737,9 @@ class Problem:
             D, slack = D + mu.mid / 2, self.radius * self.radius - (near(x) * x).sum()
         if self.ball == "l1":
             slack = (self.radius - abs(near(x)).sum()) * 2
-        slack = near(slack).clip(0, math.inf) * mu / 2
+        far = (abs(near(x)) + self.reach)[alive]
+        slack = near(slack).clip(0, math.inf) * mu / 2 + (far * far).sum() * epsilon
+        D = D + epsilon.mid
         g = (v + pull)[alive].joined(rest) if self.intercept else (v + pull)[alive]
         shape = (Square if witness["form"] == "square" else Mean)(
             self, witness, (D * (1 - 8 * ar.u))[alive]
@@ -1086,7 +1097,12 @@ PENALTIES = {
     "l1_ball": "radius",
     "l2_ball": "radius",
 }
-STEPS = {"gap": "own", "features": "", "ball": "shifts", "region": "form size eta multiplier beta"}
+STEPS = {
+    "gap": "own",
+    "features": "",
+    "ball": "shifts",
+    "region": "form size eta epsilon multiplier beta",
+}
 STATEMENT = (
     "format n_samples n_features loss penalty alpha intercept kernel labels columns transform "
     "commitment deletion parts"

@@ -17,6 +17,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+
 from safesift_check import FORMAT, Unproved, key, need, sha, whole
 
 
@@ -39,7 +40,9 @@ def leaf_of(receipt, statement, row):
     cols = np.flatnonzero(features)
     own = [row.get("weight", 1.0)]
     own += [row["epsilon"]] if statement["columns"]["epsilon"] is not None else []
-    target = (np.asarray(row["target"], "<f8") + 0.0).tobytes() if statement["labels"] is None else None
+    target = (
+        (np.asarray(row["target"], "<f8") + 0.0).tobytes() if statement["labels"] is None else None
+    )
     target = key(row["target"]).encode() if target is None else target
     entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), features[cols].tobytes()]
     last = [np.asarray(number, "<f8").tobytes() for number in own]

@@ -122,7 +122,12 @@ def test_every_loss_and_penalty(rng, in_folder, loss, penalty, intercept):
 
 
 def test_exact_and_float_agree(rng, in_folder):
-    for loss, penalty in (("squared_hinge", "l2"), ("huber", "l1"), ("hinge", "l2"), ("safe_logistic", "l2")):
+    for loss, penalty in (
+        ("squared_hinge", "l2"),
+        ("huber", "l1"),
+        ("hinge", "l2"),
+        ("safe_logistic", "l2"),
+    ):
         X, y = samples(rng, LOSSES[loss].task, n=15, p=2)
         proof = ss.screen(X, y, loss=loss, penalty=penalty, alpha=0.05).write_proof("p.npz")
         assert verified(proof, "--exact", X=X, y=y).startswith("0 PROVED")
@@ -159,7 +164,9 @@ def test_models_and_paths(rng, in_folder):
     X, y = samples(rng, "regression")
     epsilon = rng.random(120)
     model = ss.SafeRegressor(alpha=0.01, epsilon=epsilon).fit(X, y)
-    assert verified(model.write_proof("p.npz", X, y), X=X, y=y, epsilon=epsilon).startswith("0 PROVED")
+    assert verified(model.write_proof("p.npz", X, y), X=X, y=y, epsilon=epsilon).startswith(
+        "0 PROVED"
+    )
     X, y = samples(rng, "interval")
     model = ss.IntervalRegressor(alpha=0.01).fit(X, y)
     assert verified(model.write_proof("p.npz", X, y), X=X, y=y).startswith("0 PROVED")
@@ -194,7 +201,9 @@ def test_miners(in_folder):
 def test_precomputed_kernels(rng, in_folder, loss, intercept):
     X, y = samples(rng, n=80)
     K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 10)
-    model = ss.SafeKernelClassifier(kernel="precomputed", alpha=1e-3, loss=loss, fit_intercept=intercept)
+    model = ss.SafeKernelClassifier(
+        kernel="precomputed", alpha=1e-3, loss=loss, fit_intercept=intercept
+    )
     proof = model.fit(K, y).write_proof("p.npz", K, y)
     shifted = K + (model.kernel_shift_ or 0.0) * np.eye(80)
     said = verified(proof, X=shifted, y=y)
@@ -362,10 +371,13 @@ def test_archives_that_are_none(honest, in_folder):
     assert "other arrays" in run("more.npz", "data.npz")
     np.savez("nan.npz", **(honest | {"0_point": honest["0_point"] * np.nan}))
     assert run("nan.npz", "data.npz").startswith("2")
-    with zipfile.ZipFile("twice.npz", "w") as archive, pytest.warns(UserWarning, match="Duplicate"):
-        with zipfile.ZipFile("p.npz") as source:
-            for member in (*source.namelist(), "0_point.npy"):
-                archive.writestr(member, source.read(member))
+    with (
+        zipfile.ZipFile("twice.npz", "w") as archive,
+        zipfile.ZipFile("p.npz") as source,
+        pytest.warns(UserWarning, match="Duplicate"),
+    ):
+        for member in (*source.namelist(), "0_point.npy"):
+            archive.writestr(member, source.read(member))
     assert "one name" in run("twice.npz", "data.npz")
     objects = io.BytesIO()
     np.save(objects, np.array([{}], dtype=object), allow_pickle=True)
@@ -381,7 +393,14 @@ def test_a_bomb_is_not_unpacked(in_folder, honest):
     np.savez("data.npz", X=np.zeros((2, 1)), y=[0, 1])
     limit = "import resource; resource.setrlimit(resource.RLIMIT_AS, (10**9, 10**9)); "
     code = limit + "import sys; sys.path.insert(0, sys.argv.pop(1)); import safesift_check as c; "
-    command = [sys.executable, "-c", code + "sys.exit(c.main())", str(CHECK), "bomb.npz", "data.npz"]
+    command = [
+        sys.executable,
+        "-c",
+        code + "sys.exit(c.main())",
+        str(CHECK),
+        "bomb.npz",
+        "data.npz",
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     )
@@ -397,7 +416,9 @@ def test_corrupted_bytes(honest, in_folder):
 
 
 def test_expectations(honest):
-    assert run("p.npz", "data.npz", "--expect", "alpha=0.05,loss=squared_hinge,penalty=l1").startswith("0")
+    assert run(
+        "p.npz", "data.npz", "--expect", "alpha=0.05,loss=squared_hinge,penalty=l1"
+    ).startswith("0")
     assert run("p.npz", "data.npz", "--expect", "gap=1e-3").startswith("0")
     assert run("p.npz", "data.npz", "--expect", "alpha=0.06").startswith("1 NOT PROVED: alpha is")
     assert run("p.npz", "data.npz", "--expect", "colour=red").startswith("2")

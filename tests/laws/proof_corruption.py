@@ -1,6 +1,6 @@
 """Files with wrong bytes: whatever they make of the checker, it ends, with a status, in bounds.
 
-    python -m tests.laws.proof_corruption proof.npz data.npz 10000 [seed]
+python -m tests.laws.proof_corruption proof.npz data.npz 10000 [seed]
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ import safesift_check
 
 def corrupt(proof: str, data: str, times: int, seed: int = 0) -> collections.Counter:
     """How often which status comes out for files with some bytes changed, lost or doubled."""
-    whole, rng, counts = Path(proof).read_bytes(), np.random.default_rng(seed), collections.Counter()
+    whole, rng, counts = (
+        Path(proof).read_bytes(),
+        np.random.default_rng(seed),
+        collections.Counter(),
+    )
     handle, name = tempfile.mkstemp(suffix=".npz")
     os.close(handle)
     for _ in range(times):

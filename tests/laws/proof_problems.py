@@ -121,9 +121,9 @@ def objective(known: Known, point) -> Q:
     s = known.statement
     x, _ = known.split(point)
     weights = [Q(float(w)) for w in known.rows.weights]
-    mean = sum(
-        w * loss_value(s, prediction(known, i, point), known.y[i]) for i, w in enumerate(weights) if w
-    ) / sum(weights) * Q(s["loss"]["factor"])  # fmt: skip
+    values = (loss_value(s, prediction(known, i, point), known.y[i]) for i in range(len(weights)))
+    mean = sum(w * value for w, value in zip(weights, values, strict=True))
+    mean = mean / sum(weights) * Q(s["loss"]["factor"])
     one, two = sum(map(abs, x), Q(0)), sum((v * v for v in x), Q(0))
     name, alpha = s["penalty"]["name"], Q(s["alpha"])
     if "radius" in s["penalty"]:
@@ -157,7 +157,7 @@ def plant(rng) -> Known:
     X, weights = _eighths(rng, (n, p)), rng.integers(0, 3, n).astype(float)
     if rng.random() < 0.3:
         X[rng.integers(0, n)] = X[0]
-    k, m, _ = parameters(statement)
+    _, m, _ = parameters(statement)
     limit = 2.0 if m == math.inf else float(m)
     slopes = rng.choice([0.0, 0.0, 0.25, 0.5, 1.0], n) * rng.choice([-1.0, 1.0], n) * limit
     # a row for the gradient, and one for the intercept

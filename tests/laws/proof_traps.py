@@ -11,8 +11,17 @@ from fractions import Fraction as Q
 import numpy as np
 
 import safesift_check as own_checker
-from tests.laws.proof_laws import assert_true
-from tests.laws.proof_problems import Known, Rows, objective, solve, solved_by_the_library, stated
+from tests.laws.proof_laws import a_point, assert_true
+from tests.laws.proof_problems import (
+    Known,
+    Rows,
+    objective,
+    parameters,
+    plant,
+    solve,
+    solved_by_the_library,
+    stated,
+)
 
 HARDLY = 2.0**-12
 INF = np.inf
@@ -57,22 +66,34 @@ def _spring(checker, known: Known, model, *steps, nu=None, exact=False) -> None:
                     elif rule == "features":
                         problem.rule_features()
                     else:
-                        own = {k: checker.ar.array(np.array(v)) for k, v in witness[1].items() if k in ("T", "mean")}
-                        plain = {"form": "square", "eta": 0.01, "multiplier": 0.0, "beta": 0.0}
+                        own = {
+                            k: checker.ar.array(np.array(v))
+                            for k, v in witness[1].items()
+                            if k in ("T", "mean")
+                        }
+                        plain = {
+                            "form": "square",
+                            "eta": 0.01,
+                            "multiplier": 0.0,
+                            "epsilon": 0.0,
+                            "beta": 0.0,
+                        }
                         if not np.isfinite(float(problem.reach[0])):
                             problem.reach = checker.ar.array(np.full(1, 100.0))
                         problem.rule_region(*split(witness[0]), plain | witness[1] | own)
                 except checker.Unproved:
                     continue
         problem.reach = np.full(1, np.inf) if not np.isfinite(float(gap)) else problem.reach
-        assert_true(known, problem, gap, value) if np.isfinite(float(gap)) else _only_rows(known, problem)
+        assert_true(known, problem, gap, value) if np.isfinite(float(gap)) else _only_rows(
+            known, problem
+        )
     finally:
         checker.ar = before
 
 
 def _only_rows(known, problem):
     problem.floor, problem.reach = -np.inf, np.full(1, np.inf)
-    assert_true(known, problem, 1e9, Q(0))
+    assert_true(known, problem, Q(10**9), Q(0))
 
 
 def trap_closed_intervals(seed, checker=own_checker):
@@ -84,7 +105,9 @@ def trap_closed_intervals(seed, checker=own_checker):
     for upper in (Q(1), Q(3, 2)):
         known = _known([(0, 1, INF, 1), (0, -INF, 1.5, 1)], intercept=True, optimum=[Q(0), upper])
         for eta in (0.0, 2.0**-30, 2.0**-19, 2.0**-10, 0.5):
-            _spring(checker, known, [0.0, 0.0], ("region", [0.0, 0.0], {"T": T, "eta": eta}), exact=True)
+            _spring(
+                checker, known, [0.0, 0.0], ("region", [0.0, 0.0], {"T": T, "eta": eta}), exact=True
+            )
 
 
 def trap_at_the_end_of_a_piece(seed, checker=own_checker):
@@ -108,13 +131,10 @@ def trap_too_large_a_subgradient(seed, checker=own_checker):
 
 def trap_slack_of_a_ball(seed, checker=own_checker):
     """Inside of a ball a multiplier makes any point stationary, at a price."""
-    known = _known(
-        [(1, 2, 2, 1), (1, 0.75, INF, HARDLY)], penalty={"name": "l2_ball", "radius": 1.0}, optimum=[Q(1)],
-    )  # fmt: skip
+    rows = [(1, 2, 2, 1), (1, 0.75, INF, HARDLY)]
+    known = _known(rows, penalty={"name": "l2_ball", "radius": 1.0}, optimum=[Q(1)])
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[0.64]], "multiplier": 3.0}))
-    known = _known(
-        [(1, 2, 2, 1), (1, 0.75, INF, HARDLY)], penalty={"name": "l1_ball", "radius": 1.0}, optimum=[Q(1)],
-    )  # fmt: skip
+    known = _known(rows, penalty={"name": "l1_ball", "radius": 1.0}, optimum=[Q(1)])
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[1.0]], "multiplier": 1.5}))
 
 
@@ -136,7 +156,9 @@ def trap_tangents(seed, checker=own_checker):
 
 def trap_wrong_mean(seed, checker=own_checker):
     """Rows at 1 and −1; around a mean of 1 the first of them would hardly move."""
-    known = _known([(1, -1, -1, 1), (-1, 0, 0, 1), (1, -0.75, INF, HARDLY)], intercept=True, alpha=2.0**-6)
+    known = _known(
+        [(1, -1, -1, 1), (-1, 0, 0, 1), (1, -0.75, INF, HARDLY)], intercept=True, alpha=2.0**-6
+    )
     witness = {"form": "mean", "mean": [1.0], "beta": 1.0, "eta": 0.01}
     _spring(checker, known, [0.0, 0.0], ("region", [0.0, 0.0], witness))
 
@@ -176,6 +198,38 @@ def trap_dual_points_outside(seed, checker=own_checker):
     known = _known(rows, "absolute_interval", optimum=[1 / total])
     for nu in ([-2.0, 0.0], [-1.0, 50.0], [-1.5, 1.0]):
         _spring(checker, known, [0.5], nu=nu)
+
+
+def trap_rows_that_gain_from_others(seed, checker=own_checker):
+    """Only slopes of one sign are shrunk for the intercept: the others gain nothing by it."""
+    before, checker.ar = checker.ar, checker.Floats()
+    try:
+        for number in range(40, 46):
+            rng = np.random.default_rng([number, 99])
+            known = plant(rng)
+            if parameters(known.statement)[0] == 0 and known.statement["intercept"]:
+                _wrong_slopes(checker, known, rng)
+    finally:
+        checker.ar = before
+
+
+def _wrong_slopes(checker, known, rng):
+    known.rows.checker = checker
+    for _ in range(5):
+        problem, point = checker.Problem(known.statement, known.rows, known.y), a_point(rng, known)
+        noise = rng.choice([1e-3, 0.3, 1]) * rng.normal(size=len(known.slopes))
+        nu = np.clip(rng.choice([0.0, 0.5, 1.0]) * known.slopes + noise, -1, 1)
+        if known.y.ndim == 2:
+            nu = np.where(
+                (nu > 0) & np.isinf(known.y[:, 1]) | (nu < 0) & np.isinf(known.y[:, 0]), 0, nu
+            )
+        try:
+            with np.errstate(all="ignore"):
+                problem.rule_gap(point[:-1], point[-1], nu)
+        except checker.Unproved:
+            continue
+        truth = objective(known, [Q(float(v)) for v in point]) - objective(known, known.optimum)
+        assert Q(float(problem.gap)) >= truth
 
 
 TRAPS = tuple(value for name, value in sorted(globals().items()) if name.startswith("trap_"))

@@ -31,6 +31,9 @@ MUTATIONS = {
     "a dual point outside of the domain": (
         'need(loss.in_domain(own), "a dual point is outside of the domain of f*")', "pass",
     ),
+    "rows that gain from the shrinking of others": (
+        "first = (-linear - half * 2).clip(0, math.inf)", "first = -linear - half * 2",
+    ),
     "1/n for 1/W": ("total = math.fsum(data.weights) if", "total = float(len(data.weights)) if"),
     "a forgotten weight": (
         "shape.add(block, near(loss.secant_floor(t, wider)) * share)",
@@ -86,7 +89,8 @@ MUTATIONS = {
         "+ near(self.norm(g)) * self.close", "+ 0",
     ),
     "a tangent on the wrong side": (
-        "return (1, (near(shift) + more).up) if rest.mid > 0", "return (1, near(shift).up) if rest.mid > 0",
+        "return (1, (near(shift) + more).up) if rest.mid > 0",
+        "return (1, near(shift).up) if rest.mid > 0",
     ),
     "a mean that is not compared": (
         "lost = self.beta * off * ar.root(self.kappa.up) / self.kappa", "lost = near(0.0)",

@@ -231,8 +231,8 @@ def cli() -> None:
 @click.option(
     "--proof",
     metavar="FILE",
-    help="Where to write the proof, an .npz file for `safesift check`; FILE.seed beside it is to be "
-    "kept. For comma-separated text, Parquet and npz.",
+    help="Where to write the proof, an .npz file for `safesift check`; keep FILE.seed beside it. "
+    "For comma-separated text, Parquet and npz.",
 )
 def screen(**options: Any) -> None:
     """Write the rows of DATA that can change the model, in order and unchanged.
@@ -294,9 +294,7 @@ def compress(**options: Any) -> None:
 @click.argument("data")
 @click.option("--seed", metavar="FILE", help="The seed, to compare the data with their root.")
 @click.option("--exact", is_flag=True, help="In rational numbers, for small data.")
-@click.option(
-    "--expect", default="", metavar="NAME=VALUE,…", help="What the statement has to say."
-)
+@click.option("--expect", default="", metavar="NAME=VALUE,…", help="What the statement has to say.")
 def check(proof: str, data: str, seed: str | None, exact: bool, expect: str) -> None:
     """Verify what PROOF claims of DATA, and print it.
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safesift_check
 
+import safesift_check
 from safesift.faces import files
 from safesift.faces.files.preparation import Prepared
 from safesift.faces.files.streams import check_second_output

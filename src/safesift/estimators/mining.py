@@ -36,8 +36,8 @@ from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
 from safesift.registry import provided
 from safesift.workflows.mining import Mined, MiningPass, mine
-from safesift.workflows.proofs import Proof
 from safesift.workflows.pooled import ClassFactors, PooledProblem
+from safesift.workflows.proofs import Proof
 
 Array = NDArray[np.float64]
 

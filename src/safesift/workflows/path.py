@@ -179,9 +179,7 @@ class PathResult(CertifiedPath):
         check_finite(problem.design, columns=column_names(X))
         point = problem.join(self.coefs[level], float(self.intercepts[level]))
         target = problem.y if inputs.labels is None else inputs.labels
-        return write_proof(
-            path, [problem], [point], target=target, classes=self.classes, seed=seed
-        )
+        return write_proof(path, [problem], [point], target=target, classes=self.classes, seed=seed)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the coefficients and the share of kept samples against alpha.

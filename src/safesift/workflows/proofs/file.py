@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safesift_check as checker
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+import safesift_check as checker
 from safesift.arithmetic.printing import Brief
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit
@@ -148,7 +148,9 @@ def write_proof(
         **problem_record(problems[0]),
         "labels": None if classes is None else classes.tolist(),
         "columns": columns.record(bool((problems[0].weights != 1.0).any()), own),
-        "transform": [[name, [float(one) for one in numbers]] for name, numbers in columns.transform],
+        "transform": [
+            [name, [float(one) for one in numbers]] for name, numbers in columns.transform
+        ],
     }
     known = [None] * len(problems) if fits is None else fits
     witnesses = [

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import safesift_check as checker
 from numpy.typing import NDArray
 from scipy import sparse
 
+import safesift_check as checker
 from safesift.design.kernel import KernelDesign
 from safesift.design.kernels import PrecomputedKernel
 from safesift.design.rows import rows_of
@@ -61,7 +61,7 @@ class ProblemRows(checker.Data):
         self.target, self.weights = target, problem.weights
         epsilon = own_epsilon(problem.loss)
         self.epsilon = getattr(problem.loss, "epsilon", 0.0) if epsilon is None else epsilon
-        self.file = _Matrix(matrix_of(problem))
+        self.file: Any = _Matrix(matrix_of(problem))
 
 
 def matrix_of(problem: Problem) -> Any:

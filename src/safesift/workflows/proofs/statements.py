@@ -63,7 +63,7 @@ def own_epsilon(loss: Loss) -> np.ndarray | None:
     """The epsilons of the rows, where each has its own."""
     while isinstance(loss, losses.Scaled):
         loss = loss.loss
-    epsilon = getattr(loss, "epsilon", None)
+    epsilon: Any = getattr(loss, "epsilon", 0.0)
     return np.asarray(epsilon, dtype=np.float64) if np.ndim(epsilon) else None
 
 

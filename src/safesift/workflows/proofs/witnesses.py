@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import safesift_check as checker
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+import safesift_check as checker
+from safesift.design.rows import rows_of
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit, Settings, solve_path
 from safesift.workflows.proofs.rows import ProblemRows
@@ -25,6 +26,8 @@ Array = NDArray[np.float64]
 _POLISHED = 1e-13
 # T is stored up to so many columns, where a region without it leaves rows open
 _WIDEST = 2000
+# so small a share of rows that is left open is not worth a T
+_FEW = 5e-4
 # the η of regions: TᵀHT is nearly the identity, unless weights had to be lowered
 _TIGHT, _LOOSE = 1e-4, 0.5
 # shifts of the intercept that are tried for tangents, in units of the targets
@@ -129,9 +132,8 @@ class _Search:
             self._square_form(found, point, multiplier)
 
     def _open(self) -> bool:
-        """Whether there are rows left that a region might decide."""
-        found = self.checked.proved == 0
-        return bool(found.any())
+        """Whether more rows are left than T is worth."""
+        return float((self.checked.proved == 0).mean()) > _FEW
 
     def _multiplier(self, point: Array) -> float:
         """That of a ball: how hard the constraint pulls."""
@@ -160,7 +162,7 @@ class _Search:
             return
         alive, mean, weights = self.checked.alive, np.zeros(0), self._weights(point)
         witness = {"form": "mean", "size": int(alive.sum()) + self.problem.fit_intercept}
-        witness |= {"eta": _TIGHT, "multiplier": multiplier, "beta": 0.0}
+        witness |= {"eta": _TIGHT, "epsilon": 0.0, "multiplier": multiplier, "beta": 0.0}
         for share in (1.0 - 0.5 * _TIGHT, 0.7):
             if self.problem.fit_intercept:
                 total = float(weights.sum())
@@ -188,14 +190,17 @@ class _Search:
         """The region with T, T⁻ᵀT⁻¹ the Hessian of what surely curves; tried with less and less."""
         before, problem, alive = self.checked.proved.copy(), self.problem, self.checked.alive
         columns = np.append(alive, True) if problem.fit_intercept else alive
-        weights, eta = self._weights(point), _TIGHT
+        weights, eta, epsilon = self._weights(point), _TIGHT, 0.0
         base = self._penalty_curvature(point, multiplier)[columns]
-        for _ in range(4):
+        penalised = np.append(np.ones(int(alive.sum())), np.zeros(int(problem.fit_intercept)))
+        for _ in range(8):
+            gram = rows_of(problem.with_features(alive).design).gram(weights)
             try:
-                T = _whitening(problem.with_features(alive).design.gram(weights) + np.diag(base))
+                T = _whitening(gram + np.diag(base + epsilon * penalised))
             except LinAlgError:
-                return
-            witness = {"form": "square", "size": len(T), "eta": eta}
+                epsilon = max(100.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
+                continue
+            witness = {"form": "square", "size": len(T), "eta": eta, "epsilon": epsilon}
             witness |= {"multiplier": multiplier, "beta": 0.0}
             if self._accepted(point, witness, T=T):
                 if ((before == 0) & (self.checked.proved != 0)).any():
@@ -205,8 +210,14 @@ class _Search:
                 return
             g = problem.evaluate(point).subgradient[columns]
             rows = problem.with_features(alive).design.matvec(T)
-            reach = np.linalg.norm(rows, axis=1) * (np.linalg.norm(T.T @ g) * 2.0 + 1e-15)
+            far = (np.abs(problem.split(point)[0]) + self.checked.reach)[alive]
+            slack = epsilon * float(far @ far)
+            steep = np.linalg.norm(T.T @ g) * 2.0 + 1e-15 + np.sqrt(slack)
+            reach = np.linalg.norm(rows, axis=1) * steep + 1e-300
+            if not np.isfinite(reach).all():
+                return
             weights, eta = self._weights(point, reach / (1.0 - _LOOSE)), _LOOSE
+            epsilon = max(10.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
 
     def _penalty_curvature(self, point: Array, multiplier: float) -> Array:
         """A little less than the D of the checker."""
@@ -260,4 +271,3 @@ def _in_domain(problem: Problem, nu: Array) -> Array:
     """A dual point, moved into the domain of the conjugates, 0 where rows have no weight."""
     lower, upper = problem.loss.dual_interval(problem.y)
     return np.where(problem.weights > 0, np.clip(nu, lower, upper), 0.0)
-
