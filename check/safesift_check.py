@@ -798,7 +798,8 @@ class Square:
         H = Near(self.gram + D, (self.gamma + 64 * ar.u) * np.outer(c, c) + 4 * ar.u * D + lost)
         half = product(self.T.T, self.size.T, H)
         M = product(self.T.T, self.size.T, Near(half.mid.T, half.rad.T))
-        return min(near(2 * abs(row.mid[j])).low - abs(row).sum().up for j, row in enumerate(M))
+        rows = (near(2 * row.mid[j]).low - abs(row).sum().up for j, row in enumerate(M))
+        return min(rows, default=1)
 
     def unit_norms(self):
         return self.lengths[: int(self.problem.alive.sum())]
