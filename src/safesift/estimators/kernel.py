@@ -110,11 +110,10 @@ class KernelMachine(LinearModel):
     @property
     def _points(self) -> Array:
         """The last solution, a row for each problem, with a coefficient for each sample."""
-        betas = np.zeros((len(self.dual_coef_), self.n_features_in_))
+        betas = np.zeros((len(self.dual_coef_), len(self.kept_)))
         betas[:, self.support_] = self.dual_coef_
-        return np.hstack([betas, np.atleast_1d(self.intercept_)[:, None]])[
-            :, : self.n_features_in_ + bool(self.fit_intercept)
-        ]
+        intercepts = np.atleast_1d(self.intercept_)[:, None]
+        return np.hstack([betas, intercepts]) if self.fit_intercept else betas
 
     # --- fitted attributes ------------------------------------------------------------------
 

@@ -19,13 +19,13 @@ from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.conditional import available_if
 from safesift.estimators.edits import check_classes, read_edit
 from safesift.estimators.linear import LinearModel, Samples
+from safesift.estimators.proving import ProvesEdits
 from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
 from safesift.problem.risk import check_shares
 from safesift.solvers.records import Missed, Settings, missed
-from safesift.workflows.proofs import Proof
 from safesift.workflows.tracking import Change, Classes, Data, Tracked, Tracking, made_of_pieces
 
 Array = NDArray[np.float64]
@@ -97,7 +97,7 @@ def _in_turn(method: Callable) -> Any:
     return alone
 
 
-class SafeTracker(MetaEstimatorMixin, BaseEstimator):
+class SafeTracker(ProvesEdits, MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
     After every `update` the model is that of a fresh fit on the resulting data, to the same
@@ -312,44 +312,6 @@ class SafeTracker(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 "SafeTracker needs one epsilon for all samples, new ones included: pass a number."
             )
-
-    # --- proofs -----------------------------------------------------------------------------
-
-    @_in_turn
-    @computes
-    def write_proof(
-        self,
-        path: Any,
-        *,
-        before: Proof | None = None,
-        removed: Any = None,
-        seed: bytes | None = None,
-    ) -> Proof:
-        """Write what is proved of the model and of the samples as they are now.
-
-        With `before`, the proof about the data before the last update, and `removed`, the numbers
-        that its samples had there, the file also shows that exactly these are missing: the model
-        in use is optimal, up to the gap, for the data without them.
-
-        Parameters
-        ----------
-        path : str or Path
-            An .npz file for `safesift_check`; beside it, in `path`.seed, the seed to keep.
-        before : Proof, optional
-        removed : array of int, optional
-            As given to `update(remove=...)`.
-        seed : bytes, optional
-            To use in place of 32 random ones, or of that of `before`.
-
-        Returns
-        -------
-        Proof
-        """
-        model, (X, y, weights) = self._known, (self.X_, self.y_, self.sample_weight_)
-        if (before is None) != (removed is None):
-            raise ValueError("before and removed go together: pass both, or none of them.")
-        gone = None if removed is None else np.unique(np.atleast_1d(removed))
-        return model._prove(path, X, y, weights, seed=seed, before=before, removed=gone)
 
     # --- the samples, and what is proved of them ----------------------------------------------
 
