@@ -238,13 +238,16 @@ class _Search:
     def _ball(self, found: Witness, point: Array, nu: Array | None) -> None:
         """The gap ball around a point that is better than the model, with tangents."""
         point = self.problem.feasible(point)
+        there = found.steps[-1].get("own", False)
         try:
-            self.checked.rule_gap(*self._split(point), nu)
+            if not there:
+                self.checked.rule_gap(*self._split(point), nu)
             shifts = self._shifts() if self.problem.fit_intercept else []
             self.checked.rule_ball(shifts)
         except checker.Unproved:
             return
-        found.add("gap", {"own": True}, point=point)
+        if not there:
+            found.add("gap", {"own": True}, point=point)
         found.add("ball", {"shifts": [float(shift) for shift in shifts]})
 
     def _shifts(self) -> list[float]:
