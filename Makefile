@@ -37,10 +37,12 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/compression.py
 	$(BIN)/python benchmarks/compression_transfer.py
+	$(BIN)/python benchmarks/proofs.py
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
 	$(BIN)/python -m tests.soak
+	$(BIN)/python -m tests.soak_proofs
 
 # what is finished under docs/reproduction is not run again
 reproduce: $(VENV)/.paper

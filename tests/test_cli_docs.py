@@ -82,10 +82,11 @@ def test_there_are_command_lines():
 
 
 def test_every_option_is_documented_and_every_documented_option_exists():
-    known = {name for one in COMMANDS for option in one.params for name in option.opts[:1]}
+    every = [*COMMANDS, cli.commands["check"]]
+    known = {name for one in every for option in one.params for name in option.opts[:1]}
     known = {name for name in known if name.startswith("--")}
     known |= {name for one in COMMANDS for option in one.params for name in option.secondary_opts}
-    helps = run("screen", "--help").stdout + run("compress", "--help").stdout
+    helps = "".join(run(name, "--help").stdout for name in ("screen", "compress", "check"))
     for name in known:
         assert name in helps, name
     # what model it is and how it is found is explained elsewhere; the rest belongs to this page

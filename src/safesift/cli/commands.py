@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -227,6 +228,12 @@ def cli() -> None:
 @click.option(
     "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
 )
+@click.option(
+    "--proof",
+    metavar="FILE",
+    help="Where to write the proof, an .npz file for `safesift check`; keep FILE.seed beside it. "
+    "For comma-separated text, Parquet and npz.",
+)
 def screen(**options: Any) -> None:
     """Write the rows of DATA that can change the model, in order and unchanged.
 
@@ -280,6 +287,24 @@ def compress(**options: Any) -> None:
         from safesift.cli.work import compress_file
 
         compress_file(options)
+
+
+@cli.command(short_help="Verify a proof that screen has written.")
+@click.argument("proof")
+@click.argument("data")
+@click.option("--seed", metavar="FILE", help="The seed, to compare the data with their root.")
+@click.option("--exact", is_flag=True, help="In rational numbers, for small data.")
+@click.option("--expect", default="", metavar="NAME=VALUE,…", help="What the statement has to say.")
+def check(proof: str, data: str, seed: str | None, exact: bool, expect: str) -> None:
+    """Verify what PROOF claims of DATA, and print it.
+
+    This runs `safesift_check`, one file without any of this library, which can be read and run on
+    its own. Exit status: 0 proved, 1 not proved, 2 not readable.
+    """
+    import safesift_check
+
+    more = ["--exact"] * exact + (["--seed", seed] if seed else [])
+    sys.exit(safesift_check.main([proof, data, "--expect", expect, *more]))
 
 
 @cli.command(short_help="See it work on handwritten digits.")

@@ -21,6 +21,7 @@ from safesift.cli.options import (
     separator_of,
     training_of,
 )
+from safesift.cli.proving import check_proof_options, write_file_proof
 from safesift.cli.words import heard, in_options, own_words
 from safesift.faces import files, report
 from safesift.faces.files.preparation import Prepared, lonely_categories
@@ -48,6 +49,9 @@ def screen_file(options: Options) -> None:
                 work.X, work.y, sample_weight=work.weights, **training,
                 effort=options["effort"], tol=options["tol"], max_iter=options["max_iter"],
             )  # fmt: skip
+        if options["proof"] is not None:
+            stage("proving")
+            write_file_proof(result, work.table, work.prepared, Path(options["proof"]))
         work.write(result.kept, stage)
     result = replace(result, feature_names=work.prepared.names)
     facts = {**report.as_dict(result), **work.facts(result.kept), **_model_facts(options, training)}
@@ -56,6 +60,7 @@ def screen_file(options: Options) -> None:
     facts["reason"] = in_options(result.reason)
     facts["notes"] = [*work.notes, *warned]
     facts["zero_features"] = work.names_of(result.zero_coef)
+    facts["proof"] = options["proof"]
     if options["as_json"]:
         work.print_json(facts)
     else:
@@ -206,6 +211,8 @@ def _check_outputs(options: Options, source: files.Source) -> None:
     """Refuse names under which nothing can be written, or that are taken."""
     output, overwrite = options["output"], options["overwrite"]
     files.check_paths(source, output, overwrite)
+    if options.get("proof") is not None:
+        check_proof_options(options, source)
     second = options.get("weights_output")
     if second == files.PIPE:
         raise ValueError("--weights-output needs the name of a file: rows go to standard output.")

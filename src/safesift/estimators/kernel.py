@@ -107,6 +107,14 @@ class KernelMachine(LinearModel):
             for one, beta, c in zip(problems, betas, intercepts, strict=True)
         ]
 
+    @property
+    def _points(self) -> Array:
+        """The last solution, a row for each problem, with a coefficient for each sample."""
+        betas = np.zeros((len(self.dual_coef_), len(self.kept_)))
+        betas[:, self.support_] = self.dual_coef_
+        intercepts = np.atleast_1d(self.intercept_)[:, None]
+        return np.hstack([betas, intercepts]) if self.fit_intercept else betas
+
     # --- fitted attributes ------------------------------------------------------------------
 
     def _attributes(self, samples: Samples, fits: Sequence[Fit]) -> dict[str, Any]:

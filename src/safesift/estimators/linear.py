@@ -27,6 +27,7 @@ from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
+from safesift.workflows.proofs import Proof, write_proof
 
 Array = NDArray[np.float64]
 
@@ -255,6 +256,49 @@ class LinearModel(Followable, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             said = complaint(type(self).__name__, misses, n_problems, settings, names=names)
             warn(said, ConvergenceWarning)
+
+    # --- proofs -----------------------------------------------------------------------------
+
+    @computes
+    def write_proof(
+        self, path: Any, X: Any, y: Any, sample_weight: Any = None, *, seed: bytes | None = None
+    ) -> Proof:
+        """Write what is proved of the model, and of its samples, into a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file for `safesift_check`; beside it, in `path`.seed, the seed to keep.
+        X, y, sample_weight
+            The samples it was fitted on, which it does not hold itself. With class_weight the
+            weights of the proof are the products of both.
+        seed : bytes, optional
+            To use in place of 32 random ones.
+
+        Returns
+        -------
+        Proof
+        """
+        return self._prove(path, X, y, sample_weight, seed=seed)
+
+    def _prove(self, path: Any, X: Any, y: Any, sample_weight: Any, **more: Any) -> Proof:
+        check_is_fitted(self)
+        reader = copy.copy(self)
+        samples = reader._read(X, y, sample_weight)
+        problems = reader._problems(
+            samples, self._checked_loss(), self._checked_penalty(), self.alpha
+        )
+        points = self._points
+        if points.shape != (len(problems), problems[0].design.n_columns):
+            raise ValueError(
+                f"the model has {points.shape[1]} coefficients (with the intercept) in "
+                f"{len(points)} rows, and these samples ask for {problems[0].design.n_columns} in "
+                f"{len(problems)}: pass the samples that it was fitted on."
+            )
+        target = samples.y if samples.classes is not None else problems[0].y
+        return write_proof(
+            path, problems, list(points), target=target, classes=samples.classes, **more
+        )
 
     # --- using ------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +37,7 @@ from safesift.problem.inputs import check_weights
 from safesift.registry import provided
 from safesift.workflows.mining import Mined, MiningPass, mine
 from safesift.workflows.pooled import ClassFactors, PooledProblem
+from safesift.workflows.proofs import Proof
 
 Array = NDArray[np.float64]
 
@@ -117,6 +119,49 @@ class MiningResult(Brief):
     def passes(self) -> int:
         """How often the pool was read."""
         return len(self.history)
+
+    @computes
+    def write_proof(
+        self,
+        path: Any,
+        X: Any,
+        y: Any,
+        X_pool: Any,
+        *,
+        y_pool: Any = None,
+        sample_weight: Any = None,
+        pool_weight: float = 1.0,
+        seed: bytes | None = None,
+    ) -> Proof:
+        """Write what is proved of the model of the training rows and of the pool into a file.
+
+        The rows of the proof are the training rows, then those of the pool. Unlike `mine_hard` it
+        holds all of them in memory.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file for `safesift_check`; beside it, in `path`.seed, the seed to keep.
+        X, y, X_pool, y_pool, sample_weight, pool_weight
+            As they were given to `mine_hard`, with X_pool an array or a sparse matrix.
+        seed : bytes, optional
+            To use in place of 32 random ones.
+
+        Returns
+        -------
+        Proof
+        """
+        n_pool = X_pool.shape[0]
+        labels = np.full(n_pool, self.label) if y_pool is None else np.asarray(y_pool)
+        weights = np.concatenate(
+            [check_weights(sample_weight, X.shape[0]), np.full(n_pool, float(pool_weight))]
+        )
+        stack = sparse.vstack if sparse.issparse(X) or sparse.issparse(X_pool) else np.vstack
+        rows = stack([X, X_pool])
+        rows = sparse.csr_array(rows) if sparse.issparse(rows) else rows
+        return self.model.write_proof(
+            path, rows, np.concatenate([np.asarray(y), labels]), weights, seed=seed
+        )
 
     def summary(self) -> str:
         """What was kept and why, and of which model that is true, in a few lines."""

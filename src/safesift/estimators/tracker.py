@@ -19,6 +19,7 @@ from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.conditional import available_if
 from safesift.estimators.edits import check_classes, read_edit
 from safesift.estimators.linear import LinearModel, Samples
+from safesift.estimators.proving import ProvesEdits
 from safesift.estimators.regressor import SafeRegressor
 from safesift.losses import Loss
 from safesift.parameters import check_positive
@@ -96,7 +97,7 @@ def _in_turn(method: Callable) -> Any:
     return alone
 
 
-class SafeTracker(MetaEstimatorMixin, BaseEstimator):
+class SafeTracker(ProvesEdits, MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
     After every `update` the model is that of a fresh fit on the resulting data, to the same

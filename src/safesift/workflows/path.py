@@ -30,6 +30,7 @@ from safesift.regions import Region
 from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
 from safesift.solvers.records import complaint, missed
+from safesift.workflows.proofs import Proof, write_proof
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,6 +142,44 @@ class PathResult(CertifiedPath):
     """
 
     coefs: Array
+
+    @computes
+    def write_proof(
+        self,
+        path: Any,
+        X: Any,
+        y: Any,
+        level: int,
+        *,
+        sample_weight: Any = None,
+        seed: bytes | None = None,
+    ) -> Proof:
+        """Write what is proved of one of the models, and of the rows there, into a file.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file for `safesift_check`; beside it, in `path`.seed, the seed to keep.
+        X, y, sample_weight
+            The samples of the path, which it does not hold itself.
+        level : int
+            Which of the models, counted as in `alphas`.
+        seed : bytes, optional
+            To use in place of 32 random ones.
+
+        Returns
+        -------
+        Proof
+        """
+        training = replace(self.training, alpha=1.0)
+        inputs = make_problems(
+            X, y, sample_weight=sample_weight, classes=self.classes, **vars(training)
+        )
+        problem = inputs.problem.at_level(float(self.alphas[level]))
+        check_finite(problem.design, columns=column_names(X))
+        point = problem.join(self.coefs[level], float(self.intercepts[level]))
+        target = problem.y if inputs.labels is None else inputs.labels
+        return write_proof(path, [problem], [point], target=target, classes=self.classes, seed=seed)
 
     def plot(self, axes: Axes | None = None) -> Axes:
         """Draw the coefficients and the share of kept samples against alpha.

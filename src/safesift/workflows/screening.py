@@ -165,7 +165,9 @@ def screen(
         problem.seal()  # results read the samples again when they are asked for more
     if verbose:
         print_history(part.fit for part in parts)
-    return ScreeningResult(tuple(parts), training, inputs.classes, column_names(X), n_jobs=n_jobs)
+    return ScreeningResult(
+        tuple(parts), training, inputs.classes, column_names(X), n_jobs=n_jobs, labels=inputs.labels
+    )
 
 
 def _checked_screening(screening: Any) -> Screening:

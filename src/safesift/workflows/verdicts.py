@@ -22,6 +22,7 @@ from safesift.regions.center import Center
 from safesift.regions.features import zero_features
 from safesift.registry import provided
 from safesift.solvers import Fit
+from safesift.workflows.proofs import DataColumns, Proof, write_proof
 from safesift.workflows.reasons import why_little
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class Verdicts:
         Where the samples came with names.
     n_jobs : int, optional
         Threads for what is computed when it is asked for.
+    labels : array, optional
+        Of all samples, as they were given.
     """
 
     parts: tuple[Screened, ...]
@@ -160,6 +163,7 @@ class Verdicts:
     classes: NDArray | None = None
     feature_names: tuple[str, ...] | None = None
     n_jobs: int | None = field(default=None, kw_only=True)
+    labels: NDArray | None = field(default=None, kw_only=True)
 
     @property
     def only(self) -> Screened:
@@ -347,6 +351,43 @@ class ScreeningResult(Verdicts):
     def repaired(self, check: Check) -> ScreeningResult:
         """The same result with the violating samples brought back."""
         return replace(self, parts=tuple(part.without(check.violations) for part in self.parts))
+
+    @computes
+    def write_proof(
+        self, path: Any, *, columns: DataColumns | None = None, seed: bytes | None = None
+    ) -> Proof:
+        """Write what is proved into a file that `safesift_check` verifies without this library.
+
+        Redone around the final point, by the few rules of docs/proofs.md.
+
+        Parameters
+        ----------
+        path : str or Path
+            An .npz file. Beside it, in `path`.seed, is the seed of the commitment: keep that one.
+        columns : DataColumns, optional
+            Where a checker finds the rows; by default in the arrays X (or CSR's data, indices and
+            indptr), y, sample_weight and epsilon of an .npz file.
+        seed : bytes, optional
+            To use in place of 32 random ones.
+
+        Returns
+        -------
+        Proof
+            With `receipt(row)` for the owners of single rows.
+        """
+        problems = [part.problem for part in self.parts]
+        problems[0].check_unchanged()
+        target = problems[0].y if self.labels is None else self.labels
+        return write_proof(
+            path,
+            problems,
+            [part.at.point for part in self.parts],
+            target=target,
+            classes=self.classes,
+            fits=[part.fit for part in self.parts],
+            columns=columns,
+            seed=seed,
+        )
 
     def to_estimator(self) -> Any:
         """The model at the centre as a fitted estimator, as its own `fit` would have left it.

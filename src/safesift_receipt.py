@@ -1,0 +1,1 @@
+../check/safesift_receipt.py
