@@ -71,12 +71,15 @@ class Part:
     width : float
         How long intervals may be, relative to the spread of the predictions.
     max_iter : int
+    start : array, optional
+        A point near the model of all samples.
     """
 
     problem: Problem
     groups: Groups
     width: float
     max_iter: int
+    start: Array | None = None
 
     def found(self) -> tuple[Fit, Models, int]:
         """The model of all samples, those without each group, and how many were solved for."""
@@ -110,7 +113,7 @@ class Part:
         levels = levels_of(self.problem, self.groups)
         problems = [self.problem, *(self.problem.at_level(level.alpha) for level in levels)]
         settings = Settings(_TOL, self.max_iter)
-        fits = solve_path([[one] for one in problems], settings)
+        fits = solve_path([[one] for one in problems], settings, [self.start])
         for (fit,), level in zip(fits, [None, *levels], strict=True):
             yield fit, level, None if level is None else space_of(fit, self._width(fit))
 

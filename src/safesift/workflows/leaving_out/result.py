@@ -137,9 +137,7 @@ class LeaveOneOut(Brief):
             if self.y.ndim == 2:
                 return -float(np.average(distance(self.decision, self.y), weights=weights))
             return float(r2_score(self.y, self.decision, sample_weight=weights))
-        known = _Known(self) if self.classes is None else _KnownClassifier(self)
-        rows = np.arange(len(self.decision))[:, None]
-        return float(get_scorer(scoring)(known, rows, self.y, sample_weight=weights))
+        return scored(scoring, self.decision, self.prediction, self.classes, self.y, weights)
 
     def suspects(self, k: int = 20) -> Rows:
         """The k samples most at odds with the model of the others, the worst first.
@@ -253,23 +251,34 @@ class LeaveOneOut(Brief):
         return provided("plot_leave_one_out")(self, axes)
 
 
+def scored(
+    scoring: Any, decision: Array, prediction: NDArray, classes: NDArray | None, y: NDArray,
+    weights: Array,
+) -> float:  # fmt: skip
+    """The score of predictions that are known, by a scorer of scikit-learn."""
+    known = _Known(decision, prediction)
+    if classes is not None:
+        known = _KnownClassifier(decision, prediction)
+        known.classes_ = classes
+    rows = np.arange(len(decision))[:, None]
+    return float(get_scorer(scoring)(known, rows, y, sample_weight=weights))
+
+
 class _Known(RegressorMixin, BaseEstimator):
     """What scorers ask of a model, answered from what is known; rows are row numbers."""
 
-    def __init__(self, loo: LeaveOneOut) -> None:
-        self.loo = loo
+    def __init__(self, decision: Array, prediction: NDArray) -> None:
+        self.decision, self.prediction = decision, prediction
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def predict(self, rows: ArrayLike) -> NDArray:
-        return self.loo.prediction[np.ravel(rows)]
+        return self.prediction[np.ravel(rows)]
 
 
 class _KnownClassifier(ClassifierMixin, _Known):
-    @property
-    def classes_(self) -> NDArray | None:
-        return self.loo.classes
+    classes_: NDArray
 
     def decision_function(self, rows: ArrayLike) -> Array:
-        return self.loo.decision[np.ravel(rows)]
+        return self.decision[np.ravel(rows)]

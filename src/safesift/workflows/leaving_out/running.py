@@ -12,7 +12,8 @@ from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem.inputs import Inputs, make_problems, vector
+from safesift.problem.inputs import make_problems, vector
+from safesift.problem.problem import Problem
 from safesift.problem.scales import column_names
 from safesift.problem.training import Training
 from safesift.workflows.leaving_out.groups import Groups
@@ -104,20 +105,9 @@ def leave_one_out(
     width, max_iter = check_positive("width", width), check_count("max_iter", max_iter)
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
     problem = inputs.problems[0]
-    if problem.penalty.is_constraint:
-        raise ValueError(
-            f"penalty={penalty!r} is a constraint, for which leaving samples out is not done: use "
-            "'l2', 'l1' or 'elastic_net'."
-        )
-    if np.isinf(problem.loss.smoothness) and problem.penalty.strong_convexity == 0:
-        raise ValueError(
-            f"loss={loss!r} with penalty={penalty!r} has neither curvature nor a unique optimum, "
-            "and no useful interval is known: use 'l2' or 'elastic_net', or a smooth loss."
-        )
-    if not problem.design.has_rows:
-        raise TypeError("X must have rows that can be read: pass a matrix, not a kernel.")
+    refuse_uncovered(problem)
     together = _checked_groups(groups, problem.design.n_samples)
-    _refuse_last(inputs, problem.weights, together)
+    refuse_last(inputs.classes, inputs.labels, problem.weights, together)
     check_finite(problem.design, columns=column_names(X))
     parts = tuple(Part(one, together, width, max_iter) for one in inputs.problems)
     found = [part.found() for part in parts]
@@ -158,9 +148,27 @@ def _checked_groups(groups: Any, n_samples: int) -> Groups:
     return Groups.of(labels)
 
 
-def _refuse_last(inputs: Inputs, weights: NDArray[np.float64], groups: Groups) -> None:
+def refuse_uncovered(problem: Problem) -> None:
+    """Refuse losses and penalties for which leaving samples out is not done."""
+    loss, penalty = problem.loss, problem.penalty
+    if penalty.is_constraint:
+        raise ValueError(
+            f"penalty {penalty!r} is a constraint, for which leaving samples out is not done: use "
+            "'l2', 'l1' or 'elastic_net'."
+        )
+    if np.isinf(loss.smoothness) and penalty.strong_convexity == 0:
+        raise ValueError(
+            f"loss {loss!r} with penalty {penalty!r} has neither curvature nor a unique optimum, "
+            "and no useful interval is known: use 'l2' or 'elastic_net', or a smooth loss."
+        )
+    if not problem.design.has_rows:
+        raise TypeError("X must have rows that can be read: pass a matrix, not a kernel.")
+
+
+def refuse_last(
+    classes: NDArray | None, labels: NDArray | None, weights: NDArray[np.float64], groups: Groups
+) -> None:
     """Every class, or everything, has to be there without any of the groups."""
-    classes, labels = inputs.classes, inputs.labels
     if classes is None or labels is None:
         if (groups.sums(weights) >= weights.sum() * (1.0 - 1e-15)).any():
             raise ValueError(
