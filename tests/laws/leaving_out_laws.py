@@ -125,3 +125,34 @@ def check_exact(case: Case, rows: Any = None, X: Any = None, tol: float = 1e-8) 
         assert abs(loo.decision[i] - exact) <= tol * scale, (i, loo.decision[i], exact)
         assert loo.lower[i] - 1e-13 * scale <= exact <= loo.upper[i] + 1e-13 * scale, i
     assert np.isfinite(loo.upper - loo.lower).all()
+
+
+def check_inside(case: Case, width: float) -> None:
+    """What refits say lies in the intervals; l1 by the conditions of optimality."""
+    loo = case.leave_one_out(width=width)
+    for i in range(len(case.X)):
+        without = lasso_without if case.penalty == "l1" else prediction_without
+        exact = without(case, i)
+        room = 1e-10 * (1.0 + abs(exact))
+        assert loo.lower[i] - room <= exact <= loo.upper[i] + room, (i, exact)
+
+
+def lasso_without(case: Case, i: int) -> float:
+    """Of sample i by the lasso of the others, by coordinate descent to the end; no intercept."""
+    kept = np.arange(len(case.X)) != i
+    A, b = case.X[kept], case.y[kept]
+    n, x = len(b), np.zeros(A.shape[1])
+    squares = (A**2).sum(axis=0) / n
+    rest = b.copy()
+    for _ in range(20_000):
+        largest = 0.0
+        for j in range(len(x)):
+            old = x[j]
+            pull = A[:, j] @ rest / n + squares[j] * old
+            x[j] = np.sign(pull) * max(abs(pull) - case.alpha, 0.0) / squares[j]
+            if x[j] != old:
+                rest += A[:, j] * (old - x[j])
+                largest = max(largest, abs(x[j] - old))
+        if largest < 1e-15:
+            break
+    return float(case.X[i] @ x)

@@ -26,12 +26,14 @@ from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import Inputs, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from safesift.problem.scales import column_names
 from safesift.problem.training import Training
 from safesift.regions import Curvature
 from safesift.regions.center import Center
 from safesift.registry import provided
 from safesift.solvers import Fit, Settings, solve_path
+from safesift.workflows.alpha_bounds import Nearby, covers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +45,7 @@ Metric = Literal["zero_one", "absolute", "squared", "pinball"]
 # the relative gap to which the middles of intervals are solved
 _TOL = 1e-8
 # so many intervals to begin with, to a decade
-_TO_A_DECADE = 3
+_TO_A_DECADE = 8
 
 
 class Interval(NamedTuple):
@@ -364,6 +366,8 @@ class _Search:
         self._trials: list[tuple[float, float]] = []
         self._closed: list[Interval] = []
         self._open: list[Interval] = []
+        # of every problem the base of its last fit
+        self._nearby: dict[Risk, tuple[Fit, Nearby | None]] = {}
         self.alpha, self.error = math.nan, math.inf
 
     def run(self, low: float, high: float, max_solves: int) -> None:
@@ -417,11 +421,17 @@ class _Search:
                 self.alpha, self.error = alpha, error
 
     def _between(self, fits: Sequence[Fit], alphas: tuple[float, ...]) -> tuple[float, float]:
-        bounds = [
-            Curvature().build_for(Center(fit.certificate, alphas)).own_bounds(fit.problem)
-            for fit in fits
-        ]
-        return self._sums(fits, bounds)
+        return self._sums(fits, [self._bounds(fit, alphas) for fit in fits])
+
+    def _bounds(self, fit: Fit, alphas: tuple[float, ...]) -> Bounds:
+        if covers(fit.problem):
+            if self._nearby.get(fit.problem.risk, (None, None))[0] is not fit:
+                self._nearby[fit.problem.risk] = fit, Nearby.of(fit)
+            nearby = self._nearby[fit.problem.risk][1]
+            found = None if nearby is None else nearby.bounds(min(alphas), max(alphas))
+            if found is not None:
+                return found
+        return Curvature().build_for(Center(fit.certificate, alphas)).own_bounds(fit.problem)
 
     def _sums(self, fits: Sequence[Fit], bounds: Sequence[Bounds]) -> tuple[float, float]:
         least = most = 0.0

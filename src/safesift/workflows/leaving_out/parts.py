@@ -125,9 +125,9 @@ class Part:
         left = np.ones(len(todo), dtype=bool)
         if space is not None:
             found = space.models(groups, todo, level.shifts)
-            left = ~found.settled[todo]
-            members, _ = groups.members_of(todo[~left])
-            models.take(found, todo[~left], members)
+            members, _ = groups.members_of(todo)
+            models.take(found, todo, members)
+            left = ~found.settled[todo] | groups.any(2.0 * found.half > width)[todo]
         refits = Refits(self.problem, fit, width, self.max_iter)
         refits.put(groups, todo[left], level.shifts[left], models)
         return int(left.sum())

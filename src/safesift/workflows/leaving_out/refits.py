@@ -108,9 +108,11 @@ def _bounds(certificate: Certificate, rows: Rows) -> Bounds:
 
 
 def _note(found: Models, group: int, rows: Rows, pred: Array, bounds: Bounds) -> None:
-    """The middle of an interval that is short, otherwise the solution's own prediction."""
+    """The prediction of the solution, and its interval, where no shorter one is known."""
     pred = np.clip(pred, bounds.lower, bounds.upper)
-    found.pred[rows] = pred
-    found.half[rows] = np.maximum(bounds.upper - pred, pred - bounds.lower)
+    half = np.maximum(bounds.upper - pred, pred - bounds.lower)
+    if found.status[group] == SETTLED and found.half[rows].max() < half.max():
+        return
+    found.pred[rows], found.half[rows] = pred, half
     found.status[group] = SETTLED
     found.length[group] = norm(pred)

@@ -175,14 +175,14 @@ def refuse_last(
                 "groups: without one of them no sample of positive weight is left: use more groups."
             )
         return
-    for label in classes:
+    for label, name in zip(classes, classes.tolist(), strict=True):
         counted = (labels == label) & (weights > 0)
         whole = groups.sums(counted.astype(float))
         last = np.flatnonzero(whole == counted.sum())
         if len(last):
             row = int(groups.rows(int(last[0]))[0])
             raise ValueError(
-                f"y: class {label!r} has no other samples than those left out with row {row}, and "
+                f"y: class {name!r} has no other samples than those left out with row {row}, and "
                 "without it there is no such class: leave those samples out beforehand, or use "
                 "more groups."
             )

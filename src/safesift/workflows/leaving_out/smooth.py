@@ -147,23 +147,10 @@ class SmoothSpace:
         least = problem.loss.curvature_floor(low, high, problem.y)
         here = base.curvature
         below, above, lower = (
-            self._largest(np.maximum(one, 0.0))
+            largest_eigenvalue(base, np.maximum(one, 0.0))
             for one in (here - floor, ceiling - here, here - least)
         )
         return Secants(radius, below, above, lower)
-
-    def _largest(self, curvature: Array) -> float:
-        """An upper bound on the largest eigenvalue of Σ share·curvature·z zᵀ."""
-        base, design = self.base, self.base.design
-        loads = base.problem.shares * curvature
-        if not np.isfinite(loads).all():
-            return math.inf
-        matrix, T = design.gram(loads), base.basis
-        spread = np.sqrt(np.diag(matrix))
-        error = rounding_of_form(T, spread, design.gram_error + base.problem.curvature_error)
-        values = np.linalg.eigvalsh(T.T @ matrix @ T)
-        largest = float(np.abs(values).max(initial=0.0))
-        return largest * (1.0 + 64 * len(T) * EPS) + error
 
     # --- samples one by one -------------------------------------------------------------------
 
@@ -192,9 +179,8 @@ class SmoothSpace:
             left[k] = False
             # ‖z‖ is known from above; from below by twice its error
             inner = np.maximum(z[k] - 2.0 * base.z_errors[rows[k]], 0.0) * (1.0 - 1e-12)
-            small = inner**2 / (
-                1.0 + loose[k] + secants.above - gone[k] * (inner / np.maximum(z[k], SMALLEST)) ** 2
-            )
+            least_gone = gone[k] * (inner / np.maximum(z[k], SMALLEST)) ** 2
+            small = inner**2 / (1.0 + loose[k] + secants.above - least_gone)
             large = z[k] ** 2 / least[k]
             middle, half = 0.5 * (small + large), 0.5 * (large - small)
             size = np.abs(pull[k])
@@ -347,6 +333,19 @@ class SmoothSpace:
             found.status[group] = SETTLED
             if len(found.moves):
                 found.moves[group] = move
+
+
+def largest_eigenvalue(base: Base, curvature: Array) -> float:
+    """An upper bound on the largest eigenvalue of Σ share·curvature·z zᵀ."""
+    loads, design, T = base.problem.shares * curvature, base.design, base.basis
+    if not np.isfinite(loads).all():
+        return math.inf
+    matrix = design.gram(loads)
+    spread = np.sqrt(np.diag(matrix))
+    error = rounding_of_form(T, spread, design.gram_error + base.problem.curvature_error)
+    values = np.linalg.eigvalsh(T.T @ matrix @ T)
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest * (1.0 + 64 * len(T) * EPS) + error
 
 
 class _System:
