@@ -210,6 +210,15 @@ def test_label_sets():
     assert ss.jackknife_plus(binary, X[test[:3]]).contains.shape == (3, 2)
 
 
+def test_groups_of_one_size_have_intervals(samples):
+    X, _ = samples
+    loo = ss.leave_one_out(X, X[:, 0] ** 2, loss="squared", groups=np.arange(120) % 10)
+    new = ss.jackknife_plus(loo, X[:5])
+    assert 0.8 - 2.0 * 0.9 / 13.0 <= new.guaranteed < 0.8
+    with pytest.raises(ValueError, match="groups"):
+        ss.jackknife_plus(loo, X, method="minmax")
+
+
 def test_levels_and_weights_are_checked(samples):
     X, y = samples
     loo = ss.leave_one_out(X, X[:, 0], loss="squared", sample_weight=np.arange(120) % 3)

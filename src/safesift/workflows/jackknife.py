@@ -80,9 +80,10 @@ def jackknife_plus(
     its group), the jackknife+ interval of a row x reaches from the ⌊(1 − level)(n + 1)⌋-th smallest
     of μ_i(x) − R_i to the ⌈level·(n + 1)⌉-th smallest of μ_i(x) + R_i; minmax from min μ_i(x) less
     the ⌈level·(n + 1)⌉-th smallest R_i to max μ_i(x) plus it. Of labels, a set has those y with
-    fewer than level·(n + 1) samples i whose score R_i is below that of y under μ_i at x
-    (Barber, Candès, Ramdas and Tibshirani, "Predictive inference with the jackknife+", Annals of
-    Statistics 2021, theorems 1 and 3; for groups, theorem 4, K-fold cross-conformal sets).
+    fewer than level·(n + 1) samples i whose score R_i is below that of y under μ_i at x.
+    Intervals: Barber, Candès, Ramdas and Tibshirani, "Predictive inference with the jackknife+",
+    Annals of Statistics 2021, theorems 1 and 3, and for groups theorem 4 (CV+). Sets: Romano, Sesia
+    and Candès, "Classification with valid and adaptive coverage", NeurIPS 2020, theorem 2.
 
     Parameters
     ----------
@@ -93,8 +94,9 @@ def jackknife_plus(
         New rows.
     level : float in (0.5, 1), default=0.9
     method : {"plus", "minmax"}, default="plus"
-        "plus" covers about `level` in practice, and at least 1 − 2(1 − level) for certain; "minmax"
-        at least `level`, and is longer. For groups of K folds the first of them has 1/K less.
+        "plus" covers about `level` in practice, and at least 1 − 2(1 − level) for certain, for K
+        groups of n/K samples each less min(2(1 − 1/K)/(n/K + 1), (1 − K/n)/(K + 1)); "minmax" at
+        least `level`, and is longer; not for groups.
 
     Returns
     -------
@@ -125,12 +127,28 @@ def jackknife_plus(
     if loo.y.ndim == 2:
         raise ValueError("loo is of interval targets, which are no numbers to cover.")
     guaranteed = level if method == "minmax" else 1.0 - 2.0 * (1.0 - level)
+    guaranteed -= _price_of_groups(loo, method)
     with using(loo.n_jobs):
         if loo.classes is None:
             lower, upper = _intervals(loo, X, level, method)
             return PredictionIntervals(lower, upper, level, round(guaranteed, 12), method)
         contains = _label_sets(loo, X, level, method)
     return LabelSets(contains, loo.classes, level, round(guaranteed, 12), method)
+
+
+def _price_of_groups(loo: LeaveOneOut, method: Method) -> float:
+    """What leaving out several samples at a time costs of the guarantee."""
+    counts = np.bincount(loo.groups[loo.sample_weight > 0])
+    counts = counts[counts > 0]
+    n, k = int(counts.sum()), len(counts)
+    if n == k:
+        return 0.0
+    if method == "minmax" or (counts != counts[0]).any():
+        raise ValueError(
+            "loo has groups: of these there are intervals with method='plus' and groups of one "
+            "size only."
+        )
+    return min(2.0 * (1.0 - 1.0 / k) / (n / k + 1.0), (1.0 - k / n) / (k + 1.0))
 
 
 def _checked_level(level: Any) -> float:

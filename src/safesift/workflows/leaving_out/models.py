@@ -81,7 +81,7 @@ class Models:
         )  # fmt: skip
 
     def take(self, other: Models, some: Rows, members: Rows) -> None:
-        """Take over what another way has found of some groups; nothing of what it has not proved."""
+        """Take over what another way has found of some groups, proved or not."""
         self.pred[members], self.half[members] = other.pred[members], other.half[members]
         for name in ("status", "looked", "changed", "length", "radius"):
             getattr(self, name)[some] = getattr(other, name)[some]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ from safesift.workflows.leaving_out.support import SupportSpace
 _TOL = 1e-10
 # with more weights than that, several share a level, and bounds hold for all alphas between
 _MOST_LEVELS = 64
+
+# groups with more than this share of all weights
+_HEAVY = 0.05
 
 Space = PiecewiseSpace | SmoothSpace | SupportSpace
 
@@ -47,6 +51,10 @@ def levels_of(problem: Problem, groups: Groups) -> list[Level]:
     """The alphas at which samples are left out: alpha·(W − s)/W for groups of weight s."""
     weights, whole = groups.sums(problem.weights), problem.divisor
     alphas = problem.alpha * ((whole - weights) / whole)
+    for group in np.flatnonzero(weights > _HEAVY * whole):
+        # a difference of nearly equal numbers would be hardly known
+        rest = math.fsum(problem.weights[groups.owner != group])
+        alphas[group] = problem.alpha * (rest / whole)
     distinct, which = np.unique(alphas, return_inverse=True)
     if len(distinct) > _MOST_LEVELS:
         edges = np.quantile(alphas, np.linspace(0.0, 1.0, _MOST_LEVELS + 1)[1:-1])
