@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from safesift.arithmetic.printing import Brief
-from safesift.arithmetic.threads import computes
+from safesift.arithmetic.threads import computes, each
 from safesift.design.factory import check_finite
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
@@ -43,7 +43,7 @@ Rows = NDArray[np.intp]
 Metric = Literal["zero_one", "absolute", "squared", "pinball"]
 
 # the relative gap to which the middles of intervals are solved
-_TOL = 1e-8
+_TOL = 1e-6
 # so many intervals to begin with, to a decade
 _TO_A_DECADE = 8
 
@@ -421,7 +421,8 @@ class _Search:
                 self.alpha, self.error = alpha, error
 
     def _between(self, fits: Sequence[Fit], alphas: tuple[float, ...]) -> tuple[float, float]:
-        return self._sums(fits, [self._bounds(fit, alphas) for fit in fits])
+        # a thread for every fold
+        return self._sums(fits, list(each(lambda fit: self._bounds(fit, alphas), fits)))
 
     def _bounds(self, fit: Fit, alphas: tuple[float, ...]) -> Bounds:
         if covers(fit.problem):
