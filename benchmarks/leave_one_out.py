@@ -190,9 +190,9 @@ def main() -> None:
     found: dict[str, Any] = {"models": rows}
     if not arguments.no_coverage:
         covered = [
-            coverage("covtype elevation", covtype_elevation, 20_000, 4_000),
+            coverage("covtype elevation", covtype_elevation, 5_000, 2_000),
             coverage("MNIST digits", mnist_digits, 4_000, 2_000),
-            coverage("a9a labels as numbers", a9a, 8_000, 4_000),
+            coverage("a9a labels as numbers", a9a, 5_000, 2_000),
         ]
         names = ("data", "train", "plus", "minmax", "standard error", "seconds", "mapie seconds")
         wide_console().print(shown(covered, names, "coverage at level 0.9"))
