@@ -35,6 +35,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/mining.py
 	$(BIN)/python benchmarks/tracking.py
+	$(BIN)/python benchmarks/leave_one_out.py
+	$(BIN)/python benchmarks/leave_one_out.py --busy --no-coverage
+	$(BIN)/python benchmarks/certify_alpha.py
+	$(BIN)/python benchmarks/certify_alpha.py --exact
 	$(BIN)/python benchmarks/compression.py
 	$(BIN)/python benchmarks/compression_transfer.py
 	$(BIN)/python benchmarks/proofs.py

@@ -12,14 +12,15 @@ import safesift as ss
 
 # the order in which parameters stand, wherever some of them stand together
 ORDER = (
-    "estimator", "X_pool", "model", "X", "y", "y_pool", "K", "result", "solve",
+    "estimator", "X_pool", "model", "loo", "X", "y", "y_pool", "K", "result", "solve",
     "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
-    "eps", "cv", "scoring",
+    "eps", "cv", "scoring", "metric", "quantile",
     "loss", "pred", "epsilon", "omega", "mu", "penalty", "kernel", "gamma", "degree", "coef0",
     "alpha", "alpha_range", "l1_ratio", "fraction", "precision",
-    "fit_intercept", "sample_weight", "label", "pool_weight", "coef", "intercept",
-    "method", "reweight", "stratify",
-    "effort", "tol", "max_iter", "max_passes", "max_rounds", "class_weight",
+    "fit_intercept", "sample_weight", "groups", "label", "pool_weight", "coef", "intercept",
+    "level", "method", "reweight", "stratify",
+    "effort", "width", "tol", "alpha_tol", "max_solves", "max_iter", "max_passes", "max_rounds",
+    "class_weight",
     "screening", "solver", "fold", "negligible", "residue", "memory", "warm_start",
     "n_jobs", "random_state", "verbose",
 )  # fmt: skip
@@ -34,6 +35,7 @@ BY_TASK = {
     "loss": "labels, numbers and intervals have a loss of their own",
     "alphas": "a path may be given its alphas only, a cross-validation a number of them",
     "alpha": "the norm of a function is another thing than that of coefficients",
+    "epsilon": "the width of a tube, or how much better another alpha may be",
     "n_keep": "a sampler has a default, a function is told",
     "method": "a ranking is by what is proved, a choice also by what is typical",
     "reweight": "a sampler returns rows without weights",

@@ -30,8 +30,11 @@ _PUBLIC = {
     "safesift.losses.omegas": ("CustomOmega", "Omega"),
     "safesift.losses.safe": ("SetDistance", "infimum_convolution", "make_safe"),
     "safesift.regions": ("RegionError",),
+    "safesift.workflows.certified_alpha": ("CertifiedAlpha", "certify_alpha"),
     "safesift.workflows.choose_mu": ("mu_for_fraction", "mu_max"),
     "safesift.workflows.compression": ("Compressed", "Ranking", "compress", "rank_samples"),
+    "safesift.workflows.leaving_out": ("Influence", "LeaveOneOut", "leave_one_out"),
+    "safesift.workflows.jackknife": ("LabelSets", "PredictionIntervals", "jackknife_plus"),
     "safesift.workflows.kernel_path": ("KernelPathResult", "kernel_rows", "safe_kernel_path"),
     "safesift.workflows.objective_bounds": ("objective_bounds", "pointwise_bound"),
     "safesift.workflows.path": ("PathResult", "safe_path"),
@@ -46,11 +49,14 @@ _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted((*_MODULES, *_HOME))]
 
 # what results offer and faces draw, write or read: imported when first asked for
+registry.provide("plot_certified_alpha", "safesift.faces.leaving_out")
 registry.provide("plot_choice", "safesift.faces.plotting")
 registry.provide("plot_compression", "safesift.faces.plotting")
+registry.provide("plot_leave_one_out", "safesift.faces.leaving_out")
 registry.provide("plot_path", "safesift.faces.plotting")
 registry.provide("plot_screening", "safesift.faces.plotting")
 registry.provide("summary", "safesift.faces.report")
+registry.provide("summary_of_leaving_out", "safesift.faces.leaving_out")
 registry.provide("estimator_of", "safesift.estimators.models")
 registry.provide("format_of", "safesift.faces.files")
 
@@ -70,9 +76,12 @@ if TYPE_CHECKING:
     from safesift.losses.omegas import CustomOmega, Omega
     from safesift.losses.safe import SetDistance, infimum_convolution, make_safe
     from safesift.regions import RegionError
+    from safesift.workflows.certified_alpha import CertifiedAlpha, certify_alpha
     from safesift.workflows.choose_mu import mu_for_fraction, mu_max
     from safesift.workflows.compression import Compressed, Ranking, compress, rank_samples
+    from safesift.workflows.jackknife import LabelSets, PredictionIntervals, jackknife_plus
     from safesift.workflows.kernel_path import KernelPathResult, kernel_rows, safe_kernel_path
+    from safesift.workflows.leaving_out import Influence, LeaveOneOut, leave_one_out
     from safesift.workflows.objective_bounds import objective_bounds, pointwise_bound
     from safesift.workflows.path import PathResult, safe_path
     from safesift.workflows.ranges import RangeResult, screen_range

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import get_scorer
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
@@ -32,6 +32,13 @@ from sklearn.utils.validation import _check_method_params
 from safesift.alerts import warn
 from safesift.arithmetic.threads import computes
 from safesift.estimators.classifier import Classification, labels
+from safesift.estimators.exact_choice import (
+    certified_alpha,
+    check_leaving_out,
+    predictions_without,
+    score_without,
+)
+from safesift.estimators.folds import Fold, in_groups, mean_score, on_fold, searched
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
@@ -40,19 +47,11 @@ from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_scales
+from safesift.problem.training import Training
 from safesift.regions import Region
-from safesift.solvers.records import Fit, Missed, missed
+from safesift.solvers.records import Fit, Settings, missed
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Row numbers to train on and to score on, and the weight of the latter."""
-
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
-    weight: float
 
 
 class CrossValidated(LinearModel):
@@ -60,7 +59,7 @@ class CrossValidated(LinearModel):
 
     if TYPE_CHECKING:
         # parameters of the subclasses
-        alphas: int | ArrayLike
+        alphas: int | str | ArrayLike
         eps: float | None
         cv: Any
         scoring: Any
@@ -94,19 +93,26 @@ class CrossValidated(LinearModel):
         samples = self._read(X, y, sample_weight)
         routed = self._routed("fit", sample_weight, params)
         full = self._problems(samples, loss, penalty, alpha=1.0)
+        if self._certifies:
+            return self._fit_certified(full, samples, settings, self._folds(samples, routed))
         grid, folds = self._grid(full), self._folds(samples, routed)
-        problems = [*full, *(_on_fold(problem, fold) for fold in folds for problem in full)]
+        if self._leaves_one_out:
+            check_leaving_out(full[0], samples)
+        on_folds = [] if self._leaves_one_out else folds
+        problems = [*full, *(on_fold(problem, fold) for fold in on_folds for problem in full)]
         levels = [[problem.at_level(alpha) for problem in problems] for alpha in grid.levels]
         # of a fold nothing is needed but its predictions
         settings = replace(settings, decided=tuple(range(len(full))))
 
         def scored(fits: Sequence[Fit]) -> list[float]:
-            of_folds = zip(folds, _in_groups(fits, len(full)), strict=True)
+            if self._leaves_one_out:
+                return [self._score_without(samples, fits, settings.max_iter)]
+            of_folds = zip(folds, in_groups(fits[len(full) :], len(full)), strict=True)
             return [self._fold_score(samples, fold, of_fold, routed) for fold, of_fold in of_folds]
 
         walk = Walk(grid, full)
-        found = _searched(self._solve(levels, settings), walk, len(full), scored, folds)
-        places, means = grid.as_asked(walk.n_seen), [_mean(one, folds) for one in found.scores]
+        found = searched(self._solve(levels, settings), walk, len(full), scored, folds)
+        places, means = grid.as_asked(walk.n_seen), [mean_score(one, folds) for one in found.scores]
         path = {
             "alpha_": float(grid.levels[walk.best]),
             "alphas_": grid.levels[places],
@@ -152,7 +158,50 @@ class CrossValidated(LinearModel):
             return "beyond it tol is not reached, so scale the columns, or increase max_iter or tol"
         return "scale the columns"
 
+    @property
+    def _leaves_one_out(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "loo"
+
+    @property
+    def _certifies(self) -> bool:
+        if not isinstance(self.alphas, str):
+            return False
+        if self.alphas != "certified":
+            raise ValueError(f"alphas must be numbers, or 'certified', got {self.alphas!r}.")
+        if self._leaves_one_out or self.scoring is not None or self.eps is not None:
+            raise ValueError("alphas='certified' goes with folds, scoring=None and eps=None only.")
+        return True
+
+    def _fit_certified(
+        self, full: Sequence[Problem], samples: Samples, settings: Settings, folds: Sequence[Fold]
+    ) -> Self:
+        """The best alpha of an interval, with its proof."""
+        training = Training(self.loss, self.penalty, 1.0, self.l1_ratio, bool(self.fit_intercept))
+        found = certified_alpha(full, samples, folds, training)
+        ((*fits,),) = self._solve([[one.at_level(found.alpha) for one in full]], settings)
+        path = {
+            "alpha_": found.alpha,
+            "alphas_": found.trials[::-1, 0].copy(),
+            "scores_": 1.0 - found.trials[None, ::-1, 1],
+            "mean_score_path_": 1.0 - found.trials[::-1, 1],
+            "certificate_": found,
+        }
+        self._publish(path | self._attributes(samples, fits), fits)
+        self._warn(settings, missed(fits), len(fits))
+        return self
+
+    def _score_without(self, samples: Samples, fits: Sequence[Fit], max_iter: int) -> float:
+        """The score of every sample's prediction by the model without it."""
+        pred = predictions_without(fits, max_iter)
+        if self.scoring is not None:
+            return score_without(pred, samples, self.scoring)
+        rows = np.arange(len(pred))
+        return self._default_score(samples, rows, pred, samples.sample_weight)
+
     def _folds(self, samples: Samples, routed: Bunch) -> list[Fold]:
+        if self._leaves_one_out:
+            everything = np.arange(len(samples.y))
+            return [Fold(everything, everything, float(samples.sample_weight.sum()))]
         cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
         folds = [
             Fold(train, test, float(samples.sample_weight[test].sum()))
@@ -217,7 +266,8 @@ class CrossValidated(LinearModel):
         """Where the parameters of `fit` and `score` go: here, to the splitter, to the scorer."""
         split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
-        router.add(splitter=check_cv(self.cv), method_mapping=split)
+        splitter = LeaveOneOut() if self._leaves_one_out else check_cv(self.cv)
+        router.add(splitter=splitter, method_mapping=split)
         if self.scoring is not None:
             score = MethodMapping().add(caller="score", callee="score")
             score.add(caller="fit", callee="score")
@@ -231,55 +281,6 @@ class CrossValidated(LinearModel):
         return Bunch(splitter=Bunch(split={}), scorer=Bunch(score=given))
 
 
-class _Found(NamedTuple):
-    """The scores of the folds at every level, the fits at the best one, and what was missed."""
-
-    scores: list[list[float]]
-    best: Sequence[Fit]
-    missed: list[Missed]
-
-
-def _searched(
-    path: Iterator[Sequence[Fit]],
-    walk: Walk,
-    n_full: int,
-    scored: Callable[[Sequence[Fit]], list[float]],
-    folds: Sequence[Fold],
-) -> _Found:
-    """Go along a path as far as it is worth it; the first fits of a level are of all samples."""
-    scores: list[list[float]] = []
-    short: list[Missed] = []
-    best: Sequence[Fit] = ()
-    for fits in path:
-        if not walk.enters(all(fit.converged for fit in fits)):
-            break
-        short += missed(fits)
-        scores.append(scored(fits[n_full:]))
-        walk.note([fit.at.value for fit in fits[:n_full]], _mean(scores[-1], folds))
-        # of equal scores the first one counts, that of the strongest regularisation
-        if walk.best == walk.n_seen - 1:
-            best = fits[:n_full]
-        if walk.ended:
-            break
-    return _Found(scores, best, short)
-
-
-def _on_fold(problem: Problem, fold: Fold) -> Problem:
-    """The same samples, with those weights only that a fold trains on."""
-    counts = np.bincount(fold.train, minlength=len(problem.weights))
-    return problem.reweighted(problem.weights * counts)
-
-
-def _in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:
-    return (fits[start : start + size] for start in range(0, len(fits), size))
-
-
-def _mean(scores: Sequence[float], folds: Sequence[Fold]) -> float:
-    """The mean over the folds, each weighing what its held-out rows do."""
-    mean = np.average(scores, weights=[fold.weight for fold in folds])
-    return -np.inf if np.isnan(mean) else float(mean)
-
-
 class SafeClassifierCV(CrossValidated, Classification):
     """`SafeClassifier` with alpha chosen by cross-validation.
 
@@ -288,8 +289,9 @@ class SafeClassifierCV(CrossValidated, Classification):
 
     Parameters
     ----------
-    alphas : int or array, default=20
-        The alphas to choose from, or how many there are to four decades (with `eps`, in all):
+    alphas : int, array or "certified", default=20
+        The alphas to choose from; "certified": all of six decades, with a proof that none is
+        better (`certify_alpha`); or how many there are to four decades (with `eps`, in all):
         evenly spaced in their logarithms, from `safesift.grids.alpha_max`, where the model is
         nearly or exactly constant, down to where every column that explains something has its say
         and the score was no better for two decades, or the objective no longer moves; at most 20
@@ -297,7 +299,8 @@ class SafeClassifierCV(CrossValidated, Classification):
     eps : float, optional
         The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
-        As in scikit-learn: an integer means stratified folds, without shuffling.
+        As in scikit-learn: an integer means stratified folds, without shuffling. "loo": every
+        sample by the model without it, exactly, from the models of all (`leave_one_out`).
     scoring : str, callable or None, default=None
         What to maximise, by default the accuracy. Scores are averaged over the folds with the
         weights of their held-out samples. Of equal scores the largest alpha wins.
@@ -313,6 +316,8 @@ n_jobs, random_state, verbose
         As given; by default alphas falling, radii growing.
     scores_ : array of shape (n_folds, n_alphas)
     mean_score_path_ : array of shape (n_alphas,)
+    certificate_ : CertifiedAlpha
+        With alphas="certified" only; `scores_` has one row then, 1 less the error.
     coef_, intercept_, classes_, dual_gap_, n_iter_, kept_, kept_per_class_, undecided_, history_
         Of the model fitted on all samples with `alpha_`, as in `SafeClassifier`.
 
@@ -329,7 +334,7 @@ n_jobs, random_state, verbose
 
     def __init__(
         self,
-        alphas: int | ArrayLike = 20,
+        alphas: int | str | ArrayLike = 20,
         *,
         eps: float | None = None,
         cv: Any = 5,
@@ -380,8 +385,9 @@ class SafeRegressorCV(CrossValidated, Regression):
 
     Parameters
     ----------
-    alphas : int or array, default=20
-        The alphas to choose from, or how many there are to four decades (with `eps`, in all):
+    alphas : int, array or "certified", default=20
+        The alphas to choose from; "certified": all of six decades, with a proof that none is
+        better (`certify_alpha`); or how many there are to four decades (with `eps`, in all):
         evenly spaced in their logarithms, from `safesift.grids.alpha_max`, where the model is
         nearly or exactly constant, down to where every column that explains something has its say
         and the score was no better for two decades, or the objective no longer moves; at most 20
@@ -389,7 +395,8 @@ class SafeRegressorCV(CrossValidated, Regression):
     eps : float, optional
         The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
-        As in scikit-learn: an integer means consecutive folds, without shuffling.
+        As in scikit-learn: an integer means consecutive folds, without shuffling. "loo": every
+        sample by the model without it, exactly, from the models of all (`leave_one_out`).
     scoring : str, callable or None, default=None
         What to maximise, by default R². Scores are averaged over the folds with the weights of
         their held-out samples. Of equal scores the largest alpha wins.
@@ -405,6 +412,8 @@ random_state, verbose
         As given; by default alphas falling, radii growing.
     scores_ : array of shape (n_folds, n_alphas)
     mean_score_path_ : array of shape (n_alphas,)
+    certificate_ : CertifiedAlpha
+        With alphas="certified" only; `scores_` has one row then, 1 less the error.
     coef_, intercept_, dual_gap_, n_iter_, kept_, undecided_, history_
         Of the model fitted on all samples with `alpha_`, as in `SafeRegressor`.
 
@@ -420,7 +429,7 @@ random_state, verbose
 
     def __init__(
         self,
-        alphas: int | ArrayLike = 20,
+        alphas: int | str | ArrayLike = 20,
         *,
         eps: float | None = None,
         cv: Any = 5,

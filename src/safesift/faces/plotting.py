@@ -62,7 +62,7 @@ def plot_losses(
             "losses must hold at least one loss, all for classification or all for regression: "
             "draw the others on axes of their own."
         )
-    axes = _axes(axes)
+    axes = new_axes(axes)
     classification = tasks == {"classification"}
     t = np.linspace(*limits, 1201)
     for k, (label, loss) in enumerate(labelled.items()):
@@ -94,7 +94,7 @@ def _mark_flat_regions(axes: Axes, losses: list[Loss], limits: tuple[float, floa
 
 def plot_choice(choice: MuChoice, axes: Axes | None = None) -> Axes:
     """Draw the droppable share and the score of every trial against μ."""
-    axes = _axes(axes)
+    axes = new_axes(axes)
     mu = [trial.mu for trial in choice.trials]
     axes.plot(mu, [100 * trial.fraction for trial in choice.trials], "o-", ms=4, color=_DROPPABLE)
     axes.plot(mu, [100 * trial.certified for trial in choice.trials], "--", color=_DROPPABLE)
@@ -116,7 +116,7 @@ def plot_choice(choice: MuChoice, axes: Axes | None = None) -> Axes:
     return axes
 
 
-def _axes(axes: Axes | None) -> Axes:
+def new_axes(axes: Axes | None) -> Axes:
     if axes is not None:
         return axes
     try:
@@ -139,7 +139,7 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    axes = _axes(axes)
+    axes = new_axes(axes)
     order = np.argsort(path.alphas)
     alphas, coefs = path.alphas[order], path.coefs[order]
     largest = np.argsort(-np.abs(coefs).max(axis=0))
@@ -175,7 +175,7 @@ def plot_screening(result: ScreeningResult, axes: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    axes = _axes(axes)
+    axes = new_axes(axes)
     centre = np.max([_excess_at_centre(part) for part in result.parts], axis=0)
     order = np.lexsort((centre, result.kept))
     at, worst, kept = centre[order], result.score[order], result.kept[order]
@@ -222,7 +222,7 @@ def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:
     -------
     matplotlib Axes
     """
-    axes = _axes(axes)
+    axes = new_axes(axes)
     # an even step per halving: what happens beyond 90 % deleted is what differs
     order = np.argsort(curve.fractions)
     fractions, means = curve.fractions[order], curve.mean[:, order]

@@ -1,0 +1,72 @@
+"""The folds of a cross-validation, and the way along a path that scores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.grids import Walk
+from safesift.problem.problem import Problem
+from safesift.solvers.records import Fit, Missed, missed
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Row numbers to train on and to score on, and the weight of the latter."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    weight: float
+
+
+class Found(NamedTuple):
+    """The scores of the folds at every level, the fits at the best one, and what was missed."""
+
+    scores: list[list[float]]
+    best: Sequence[Fit]
+    missed: list[Missed]
+
+
+def searched(
+    path: Iterator[Sequence[Fit]],
+    walk: Walk,
+    n_full: int,
+    scored: Callable[[Sequence[Fit]], list[float]],
+    folds: Sequence[Fold],
+) -> Found:
+    """Go along a path as far as it is worth it; the first fits of a level are of all samples."""
+    scores: list[list[float]] = []
+    short: list[Missed] = []
+    best: Sequence[Fit] = ()
+    for fits in path:
+        if not walk.enters(all(fit.converged for fit in fits)):
+            break
+        short += missed(fits)
+        scores.append(scored(fits))
+        walk.note([fit.at.value for fit in fits[:n_full]], mean_score(scores[-1], folds))
+        # of equal scores the first one counts, that of the strongest regularisation
+        if walk.best == walk.n_seen - 1:
+            best = fits[:n_full]
+        if walk.ended:
+            break
+    return Found(scores, best, short)
+
+
+def on_fold(problem: Problem, fold: Fold) -> Problem:
+    """The same samples, with those weights only that a fold trains on."""
+    counts = np.bincount(fold.train, minlength=len(problem.weights))
+    return problem.reweighted(problem.weights * counts)
+
+
+def in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:
+    return (fits[start : start + size] for start in range(0, len(fits), size))
+
+
+def mean_score(scores: Sequence[float], folds: Sequence[Fold]) -> float:
+    """The mean over the folds, each weighing what its held-out rows do."""
+    mean = np.average(scores, weights=[fold.weight for fold in folds])
+    return -np.inf if np.isnan(mean) else float(mean)
