@@ -322,3 +322,17 @@ def test_alpha_is_certified():
         ss.SafeClassifierCV(alphas="exact").fit(X, y)
     with pytest.raises(ValueError, match="goes with folds"):
         ss.SafeClassifierCV(alphas="certified", cv="loo").fit(X, y)
+
+
+def test_units_of_columns_do_not_spoil_the_intervals():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 6)) * 10.0 ** np.arange(-4, 2) + np.array([0, 0, 0, 1, 10, 1e3])
+    y = np.where(X[:, 5] - X[:, 4] + rng.normal(size=80) * 5 > 995, 1, -1)
+    loo = ss.leave_one_out(X, y, alpha=1e-4)
+    assert loo.n_refits == 0
+    assert np.median(loo.upper - loo.lower) < 1e-5
+    for row in (0, 17, 40):
+        left = np.arange(80) != row
+        model = ss.SafeClassifier(alpha=1e-4, tol=1e-9).fit(X[left], y[left])
+        value = model.decision_function(X[[row]])[0]
+        assert loo.lower[row] - 1e-3 <= value <= loo.upper[row] + 1e-3

@@ -28,6 +28,11 @@ def norms_sq(block: Any) -> Array:
     return out
 
 
+def weighted_norms_sq(block: Any, weights: Array) -> Array:
+    """Σ_j weights_j a_ij² of every row."""
+    return (block.power(2) if sparse.issparse(block) else np.square(block)) @ weights
+
+
 def add_gram(total: Array, block: Any, weights: Array) -> None:
     """total += Σ weights_i a_i a_iᵀ for weights ≥ 0: one symmetric product, in half the work.
 

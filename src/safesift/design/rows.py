@@ -257,6 +257,17 @@ class RowDesign(BlockedRows):
         self._visit(project, self._rows_read_once)
         return out
 
+    def scaled_norms(self, scales: Array) -> Array:
+        """Upper bounds on the norms of the rows with their columns scaled, the ones included."""
+        norms_sq, weights = np.empty(self.n_samples), np.square(scales)
+
+        def fill(rows: slice, block: NDArray) -> None:
+            norms_sq[rows] = algebra.weighted_norms_sq(block, weights[: self.n_features])
+
+        self._visit(fill, self._rows_read_once)
+        norms_sq += weights[self.n_features :].sum()
+        return np.sqrt(norms_sq * (1.0 + 2.0 * self.dot_error) + self.n_columns * UNDERFLOW)
+
     @cached_property
     def row_norms(self) -> Array:
         norms_sq = np.empty(self.n_samples)

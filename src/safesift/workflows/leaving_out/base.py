@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm
+from safesift.arithmetic.numerics import EPS, norm, total
 from safesift.design.blocks import slices
 from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.evaluation import Evaluation
@@ -87,12 +87,16 @@ class Base:
         Of the samples' losses there.
     white : Whitening
         TᵀHT is within its looseness of the identity, H the exact matrix.
+    scales : array of shape (n_columns,)
+        How large columns are. Sums are off by a share of Σ|terms|, so that errors are measured in
+        columns divided by these: one in large units does not spoil those in small ones.
     """
 
     problem: Problem
     at: Evaluation
     curvature: Array
     white: Whitening
+    scales: Array
 
     @property
     def design(self) -> RowDesign:
@@ -117,18 +121,46 @@ class Base:
         return float(np.linalg.norm(self.basis)) * (1.0 + 1e-12)
 
     @cached_property
+    def _scaled_size(self) -> float:
+        """‖diag(scales)·T‖, or more: ‖Tᵀe‖ is at most that times ‖e/scales‖."""
+        return float(np.linalg.norm(self.basis * self.scales[:, None])) * (1.0 + 1e-12)
+
+    @cached_property
+    def _scaled_norms(self) -> Array:
+        """‖a/scales‖, or more, for every row."""
+        return self.design.scaled_norms(1.0 / self.scales) * (1.0 + 8 * EPS)
+
+    @cached_property
     def image(self) -> Array:
         """Tᵀg."""
         return self.basis.T @ self.at.subgradient
 
     @cached_property
     def image_error(self) -> float:
-        """‖computed Tᵀg − exact‖, for the exact slopes of the pieces on which samples are taken."""
-        gradient = self.problem.rounding(self.at).gradient + self.at.sums.drift
+        """‖computed Tᵀg − exact‖, for the exact slopes of the pieces on which samples are taken.
+
+        As `evaluation.rounding_of` has it for g itself, in scaled columns: the sum of the samples'
+        pulls, what errors of predictions make of them (twice: on another piece than taken), and
+        the few operations on the sums.
+        """
+        problem, at, loss = self.problem, self.at, self.problem.loss
+        shares = problem.shares * self._scaled_norms
+        load = total(shares, np.abs(at.nu))
+        drift = 2.0 * loss.proved_smoothness * total(shares, self.pred_error)
+        point = problem.alpha * at.point * (np.arange(self.n_columns) < self.design.n_features)
+        sizes = [norm(one / self.scales) for one in (at.subgradient, at.loss_gradient, point)]
+        gradient = (problem.design.sum_error + loss.precision) * load + drift
         # alpha is a quotient of rounded numbers
+        gradient += (self.n_columns + 32) * EPS * sum(sizes)
+        gradient += problem.risk.rows.underflow / float(self.scales.min())
+        return self._scaled_size * gradient * (1.0 + 1e-9)
+
+    @property
+    def gradient_error(self) -> float:
+        """‖computed g − exact‖, likewise."""
+        gradient = self.problem.rounding(self.at).gradient + self.at.sums.drift
         gradient += 16 * EPS * self.problem.alpha * self.at.size
-        product = (self.n_columns + 8) * EPS * norm(self.at.subgradient)
-        return self.size * (gradient + product)
+        return gradient + (self.n_columns + 8) * EPS * norm(self.at.subgradient)
 
     @cached_property
     def pred_error(self) -> Array:
@@ -137,7 +169,7 @@ class Base:
     @cached_property
     def z_errors(self) -> Array:
         """‖computed Tᵀa − exact‖ for every row."""
-        return self.design.dot_error * self.size * self.design.row_norms
+        return self.design.dot_error * self._scaled_size * self._scaled_norms
 
     @cached_property
     def z_norms(self) -> Array:
@@ -198,7 +230,7 @@ def _at(problem: Problem, at: Evaluation, before: Base | None) -> Base | None:
     if pieces is not None:
         curvature = pieces.of(pieces.at(at.pred))[0]
     if before is not None and (curvature == before.curvature).all():
-        return Base(problem, at, curvature, before.white)
+        return Base(problem, at, curvature, before.white, before.scales)
     design = rows_of(problem.design)
     matrix = design.gram(problem.shares * curvature)
     spread_sq = np.diag(matrix).copy()
@@ -206,5 +238,6 @@ def _at(problem: Problem, at: Evaluation, before: Base | None) -> Base | None:
     ridge = problem.strong_convexity
     matrix[np.arange(p), np.arange(p)] += ridge
     spread_sq[:p] += ridge
-    white = whiten(matrix, np.sqrt(spread_sq), problem.hessian_error(design.gram_error))
-    return None if white is None else Base(problem, at, curvature, white)
+    scales = np.sqrt(spread_sq)
+    white = whiten(matrix, scales, problem.hessian_error(design.gram_error))
+    return None if white is None else Base(problem, at, curvature, white, scales)

@@ -25,6 +25,8 @@ from safesift.workflows.leaving_out.models import Models
 
 # relative gaps to solve to, one after the other while intervals are too long
 _TOLERANCES = (1e-8, 1e-10, 1e-12, 1e-14)
+# where a Newton step more makes the solution exact, it is made
+_EXACT = _TOLERANCES[-1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +81,8 @@ class Refits:
         weights[rows] = 0.0
         without, start = self.problem.reweighted(weights), self.level.at.point
         best: tuple[Fit, Bounds] | None = None
-        for tol in _TOLERANCES:
+        smooth = np.isfinite(without.loss.smoothness) and without.pieces
+        for tol in _EXACT if smooth else _TOLERANCES:
             fit = solved(without, start, tol, self.max_iter)
             bounds = _bounds(fit.certificate, np.sort(rows))
             order = np.argsort(np.argsort(rows))

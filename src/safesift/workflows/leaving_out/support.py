@@ -141,7 +141,7 @@ class SupportSpace:
         room += np.outer(part.length[some], columns * whole) * (
             rows_of(problem.design).sum_error + _ROUNDING
         )
-        room += _ROUNDING * sizes + base.image_error / base.size + _ROUNDING * np.abs(derivatives)
+        room += _ROUNDING * sizes + base.gradient_error + _ROUNDING * np.abs(derivatives)
         alphas = problem.alpha + shifts
         thresholds = np.array([problem.penalty.sparse_threshold(float(one)) for one in alphas])
         below = np.abs(derivatives) + room < thresholds[:, None] * (1.0 - _ROUNDING)
