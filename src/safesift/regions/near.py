@@ -62,7 +62,7 @@ class NearOptimum(Region):
             return Everything("the loss has no curvature")
         steepness = norm(certificate.at.subgradient) + center.gradient_error
         if problem.strong_convexity > 0 and not problem.fit_intercept:
-            return _ball(certificate, _radius(steepness, center.slack, problem.strong_convexity))
+            return _ball(certificate, ball_radius(steepness, center.slack, problem.strong_convexity))
         if self.gram is None:
             return Everything("the penalty has no curvature")
         return self._confirmed(center, self.gram, steepness)
@@ -74,7 +74,7 @@ class NearOptimum(Region):
         weights, kept = center.curvature(), np.ones(center.problem.design.n_samples, dtype=bool)
         for _ in range(_MAX_ROUNDS):
             gram.move(problem.shares * weights)
-            radius = _radius(steepness, center.slack, _least_curvature(problem, gram, columns))
+            radius = ball_radius(steepness, center.slack, _least_curvature(problem, gram, columns))
             failing = _failing(center, weights, radius)
             if not failing.any():
                 return _ball(center.certificate, radius)
@@ -85,7 +85,7 @@ class NearOptimum(Region):
         return Everything("no curvature can be proved")
 
 
-def _radius(steepness: float, slack: float, curvature: float) -> float:
+def ball_radius(steepness: float, slack: float, curvature: float) -> float:
     """The largest r with curvature·r² ≤ steepness·r + slack."""
     if not curvature > 0:
         return math.inf
