@@ -56,14 +56,15 @@ class FileSource(BlockSource):
         others = {*self._targets, *filter(None, [weight])}
         names = self._dataset.schema.names
         features = [name for name in names if name not in others]
-        self.feature_names = tuple(features if columns is None else columns)
-        for name in (*self._targets, *filter(None, [weight]), *self.feature_names):
+        self._features = tuple(features if columns is None else columns)
+        self.feature_names = self._features
+        for name in (*self._targets, *filter(None, [weight]), *self._features):
             if name not in names:
                 raise ValueError(
                     f"{self._files[0]} has no column {name!r}: it has {', '.join(names[:8])}"
                     f"{', …' if len(names) > 8 else ''}."
                 )
-        if not self.feature_names:
+        if not self._features:
             raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
         self._parts = [part for file in self._dataset.get_fragments() for part in _split(file)]
         if kind == "parquet":
@@ -88,14 +89,14 @@ class FileSource(BlockSource):
         return f"{self.path(part)}{group}"
 
     def raw(self, part: int) -> Iterator[Raw]:
-        wanted = [*self.feature_names, *self._targets, *filter(None, [self._weight])]
+        wanted = [*self._features, *self._targets, *filter(None, [self._weight])]
         for batch in self.batches(part, wanted):
             yield self.decoded(batch)
 
     def batches(self, part: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Record batches of some columns, or of all; the same rows in each, whatever the columns."""
+        """Tables of some columns, or of all: the same rows in each, whatever the columns."""
         wanted = self.schema.names if columns is None else list(columns)
-        n_rows = max(min(BLOCK_ENTRIES, self.memory // 256) // len(self.feature_names), 1)
+        n_rows = max(min(BLOCK_ENTRIES, self.memory // 256) // len(self._features), 1)
         found = self._parts[part]
         own = set(found.physical_schema.names) | set(_values(found))
         lost = [name for name in wanted if name not in own]
@@ -121,8 +122,8 @@ class FileSource(BlockSource):
 
     def decoded(self, table: Any) -> Raw:
         """Features, targets and weights of a table."""
-        X = np.empty((len(table), len(self.feature_names)), dtype=self._dtype)
-        for column, name in enumerate(self.feature_names):
+        X = np.empty((len(table), len(self._features)), dtype=self._dtype)
+        for column, name in enumerate(self._features):
             X[:, column] = _numbers(table, name)
         targets = [table.column(name).to_numpy() for name in self._targets]
         y = targets[0] if len(targets) == 1 else np.column_stack(targets)
@@ -131,7 +132,7 @@ class FileSource(BlockSource):
     @property
     def _dtype(self) -> Any:
         """float32 where that holds every feature exactly."""
-        types = [self.schema.field(name).type for name in self.feature_names]
+        types = [self.schema.field(name).type for name in self._features]
         small = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
         return np.float32 if all(str(kind) in small for kind in types) else np.float64
 

@@ -217,7 +217,7 @@ def _conjugates(loss: Loss, rays: RaySums, scales: Array) -> Array:
 
 
 def _radius(problem: Problem, at: Evaluation, folded: Folded) -> float:
-    """Within what distance of the point every optimum is, if no folded row leaves its piece there."""
+    """How far every optimum is from the point, if no folded row leaves its piece on the way."""
     if math.isinf(problem.loss.proved_smoothness):
         return math.inf
     kappa, d, p = problem.strong_convexity, problem.design.n_columns, problem.design.n_features

@@ -38,7 +38,9 @@ class CodeStore:
         self._starts = dict(zip(self._sizes, [0, *ends.tolist()[:-1]], strict=True))
         n_bytes = int(ends[-1]) if len(ends) else 0
         # a file without a name: whatever ends the process, nothing is left of it
-        self._file: Any = tempfile.TemporaryFile() if n_bytes > budget else None
+        self._file: Any = None
+        if n_bytes > budget:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the store
         if self._file is None:
             self._memory = np.zeros(n_bytes, dtype=np.uint8)
         else:

@@ -23,8 +23,8 @@ from safesift.solvers.quadratic import Model, minimise
 from safesift.workflows.scale.certificate import Extent, Proof, proof
 from safesift.workflows.scale.codes import CodeStore
 from safesift.workflows.scale.engine import Engine, Tree
-from safesift.workflows.scale.found import Balance, Found, Held
-from safesift.workflows.scale.passes import Pass, Query, coded
+from safesift.workflows.scale.found import Balance, Found, Held, added
+from safesift.workflows.scale.passes import Pass, Query, coded, pieces_of
 from safesift.workflows.scale.reading import Reading
 
 Array = NDArray[np.float64]
@@ -169,7 +169,7 @@ class Driver:
         numbers = [state.number for state in active]
         parts = list(self._codes.lengths)
         tasks = _Tasks(self._codes, parts, numbers)
-        tree, held = Tree(_plus), [self._nothing.wanted_by(len(queries))]
+        tree, held = Tree(added), [self._nothing.wanted_by(len(queries))]
         n_bytes, n_seen = 0.0, 0
         for result in self._engine.map(task, tasks):
             for number, codes in zip(numbers, result.codes, strict=True):
@@ -219,7 +219,8 @@ class Driver:
         proved = state.proved
         if not proved.relative_gap <= self._tol:
             return False
-        if proved.decides or state.last_try or not math.isfinite(proved.radius):
+        hopeless = not pieces_of(state.query.loss) or math.isinf(proved.radius)
+        if proved.decides or state.last_try or hopeless:
             return True
         state.last_try = True
         return False
@@ -276,7 +277,6 @@ class Driver:
             mine = held.parts == part
             self._codes.patch(int(part), number, held.places[mine], found[mine])
 
-
     def _leave_undecided(self, state: State) -> None:
         """Of no row but those without weight it is known what became of them."""
         for part in self._codes.lengths:
@@ -300,10 +300,6 @@ class _Tasks(Sequence):
             return [self[k] for k in range(*place.indices(len(self)))]
         part = self.parts[place]
         return part, [self.codes.get(part, number) for number in self.numbers]
-
-
-def _plus(one: Sequence[Found], other: Sequence[Found]) -> tuple[Found, ...]:
-    return tuple(a.plus(b) for a, b in zip(one, other, strict=True))
 
 
 def _expansion(folded: Folded, proved: Proof) -> Folded:

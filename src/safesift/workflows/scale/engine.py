@@ -1,4 +1,4 @@
-"""A pass: a function mapped over the parts of a source, and a sum that depends on the parts only."""
+"""A pass: a function mapped over the parts of a source, and a sum that depends on them only."""
 
 from __future__ import annotations
 

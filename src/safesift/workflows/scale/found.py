@@ -1,7 +1,8 @@
-"""What a pass finds: sums over rows that can be added up in any grouping, and rows that are held."""
+"""What a pass finds: sums over rows, which can be added up, and rows that are held."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -88,6 +89,11 @@ class Found:
             self.n_moved + other.n_moved,
             rays,
         )
+
+
+def added(one: Sequence[Found], other: Sequence[Found]) -> tuple[Found, ...]:
+    """The sums of several problems, of two sets of rows."""
+    return tuple(mine.plus(theirs) for mine, theirs in zip(one, other, strict=True))
 
 
 def _both(one: Folded | None, other: Folded | None) -> Folded | None:

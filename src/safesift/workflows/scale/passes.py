@@ -1,4 +1,4 @@
-"""One pass at the current points: evaluate, fold the rows that are far from their kinks, hold others.
+"""One pass at the current points: evaluate, fold rows that are far from kinks, hold the others.
 
 A row is folded for a problem when its prediction is further from the ends of its piece than it is
 expected to move. That expectation is a guess; that a row *is* on its piece within the `clearance`
@@ -24,7 +24,7 @@ from safesift.problem.decisions import Bounds, Decisions, decide
 from safesift.problem.evaluation import Evaluation, Folded
 from safesift.problem.problem import Problem, evaluate_together
 from safesift.problem.risk import Risk, Targets, WeightedRows
-from safesift.workflows.scale.found import Found, Held, PartFound, RaySums
+from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
 from safesift.workflows.scale.reading import Reading, Ready
 
 Array = NDArray[np.float64]
@@ -85,10 +85,15 @@ class Query:
         return Problem(risk, self.penalty, self.alpha)
 
 
+def pieces_of(loss: Loss) -> list[Piece]:
+    """Those of one sample: how many there are, and of which kind."""
+    y = np.array([[0.0, 0.0]]) if loss.task == "interval" else np.ones(1)
+    return loss.pieces(y)
+
+
 def piecewise(loss: Loss) -> bool:
     """Whether a loss is linear or quadratic, piece by piece, everywhere."""
-    y = np.array([[0.0, 0.0]]) if loss.task == "interval" else np.ones(1)
-    return loss.quadratic_rays and bool(loss.pieces(y))
+    return loss.quadratic_rays and bool(pieces_of(loss))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +128,7 @@ class Pass:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 looks = self._looks(ready)
                 mine = tuple(self._found(looks, k, before) for k in range(len(looks)))
-            found = mine if not found else tuple(a.plus(b) for a, b in zip(found, mine, strict=True))
+            found = mine if not found else added(found, mine)
             for own, look in zip(pieces, looks, strict=True):
                 own.append(coded(look.decisions))
             held += self._held(ready, looks)
@@ -165,7 +170,7 @@ class Pass:
                 continue
             if id(query.spread) not in known:
                 ones = np.ones(query.spread.shape[1])
-                known[id(query.spread)] = np.sqrt(rows_of(ready.rows).projected_sq(query.spread, ones))
+                known[id(query.spread)] = np.sqrt(ready.rows.projected_sq(query.spread, ones))
             found.append(known[id(query.spread)])
         return found
 
@@ -192,16 +197,16 @@ class Pass:
     def _found(self, looks: list[_Look], k: int, before: Sequence[Codes]) -> Found:
         query, look = self.queries[k], looks[k]
         problem, at, decisions = look.problem, look.at, look.decisions
-        added, removed, n_moved = None, None, 0
+        came, went, n_moved = None, None, 0
         if not query.exact:
-            added = self._expanded(look)
+            came = self._expanded(look)
         else:
             old = None
             if not query.anew:
                 old = decoded(problem, before[k])
             elif query.after is not None:
                 old = looks[query.after].decisions
-            added, removed, n_moved = _changes(problem, decisions, old)
+            came, went, n_moved = _changes(problem, decisions, old)
         carrying = problem.weights > 0
         decided = ~decisions.undecided & carrying
         clear = (look.room - problem.prediction_error(at)) / problem.design.row_norms
@@ -210,8 +215,8 @@ class Pass:
             sums=at.sums,
             gradient=at.loss_gradient,
             constant=total(problem.shares, problem.loss.value(constant, problem.y)),
-            added=added,
-            removed=removed,
+            added=came,
+            removed=went,
             clearance=float(np.min(clear[decided], initial=math.inf)) if query.exact
             else min(query.near, float(np.min(clear[decided], initial=math.inf))),
             sum_error=max(problem.design.sum_error, rows_of(problem.design).gram_error),
@@ -319,5 +324,4 @@ def decoded(problem: Problem, codes: Codes) -> Decisions:
 
 def flat_codes(loss: Loss) -> Mask:
     """For every number whether rows that have it are dropped."""
-    y = np.array([[0.0, 0.0]]) if loss.task == "interval" else np.ones(1)
-    return np.array([False, True, *(piece.is_flat for piece in loss.pieces(y))])
+    return np.array([False, True, *(piece.is_flat for piece in pieces_of(loss))])

@@ -1,4 +1,4 @@
-"""From a source of blocks to certified models: what `fit`, `safe_path` and `screen` have in common."""
+"""From a source of blocks to certified models: what `fit`, `safe_path` and `screen` share."""
 
 from __future__ import annotations
 
@@ -191,12 +191,13 @@ def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveye
     if not math.isfinite(surveyed.weight):
         raise ValueError("the weights are too large to add up: divide them by the largest one.")
     check_shares(np.array([surveyed.least_weight]), surveyed.weight)
-    if model.loss.task != "classification" and surveyed.sample is not None:
-        if surveyed.sample.y.dtype.kind not in "fiub":
-            raise ValueError(
-                f"y must hold numbers for a regression loss, got {surveyed.sample.y.dtype}: use a "
-                "classification loss for labels."
-            )
+    assert surveyed.sample is not None
+    kind = surveyed.sample.y.dtype
+    if model.loss.task != "classification" and kind.kind not in "fiub":
+        raise ValueError(
+            f"y must hold numbers for a regression loss, got {kind}: use a classification loss for "
+            "labels."
+        )
     return surveyed
 
 
@@ -224,9 +225,7 @@ def _reading(source: BlockSource, model: BlockModel, surveyed: Surveyed) -> Read
                 "set fit_intercept=True, or scale the rows before."
             )
         scaling = Scaling.of(surveyed.moments, dense)
-    return Reading(
-        source, surveyed.seals, model.fit_intercept, divisor, classes, factors, scaling
-    )
+    return Reading(source, surveyed.seals, model.fit_intercept, divisor, classes, factors, scaling)
 
 
 def _extent(surveyed: Surveyed, reading: Reading) -> Extent:
@@ -247,9 +246,8 @@ def _queries(model: BlockModel, classes: NDArray | None) -> list[Query]:
     """Classes one after the other, levels within a class."""
     labels: Sequence[Any] = [None]
     if classes is not None:
-        labels = classes[1:] if len(classes) == 2 else classes
-    nothing = np.zeros(0)
-    queries = []
+        labels = list(classes[1:] if len(classes) == 2 else classes)
+    nothing, queries = np.zeros(0), list[Query]()
     for label in labels:
         for place, level in enumerate(model.alphas):
             penalty, alpha = model.penalty, float(level)
@@ -331,7 +329,10 @@ def _solution(
 
     n = len(model.alphas)
     fits = [
-        [fit(state, float(level)) for state, level in zip(states[k : k + n], model.alphas, strict=True)]
+        [
+            fit(state, float(level))
+            for state, level in zip(states[k : k + n], model.alphas, strict=True)
+        ]
         for k in range(0, len(states), n)
     ]
     everyone = range(len(states))

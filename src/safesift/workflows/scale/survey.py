@@ -189,7 +189,9 @@ class Survey:
         keys = _hash(block.part, block.start + np.arange(block.n_rows))
         rows = np.flatnonzero(block.weights > 0)
         whole = Sample(keys[rows], block.X[rows], block.y[rows], block.weights[rows])
-        return whole.cut(min(max(int(_SHARE * block.n_rows), _LEAST), self.most(block)), self.labelled)
+        return whole.cut(
+            min(max(int(_SHARE * block.n_rows), _LEAST), self.most(block)), self.labelled
+        )
 
     def most(self, block: Block) -> int:
         """How many rows of the sample the budget allows."""
@@ -243,7 +245,7 @@ def _joined_labels(one: Surveyed, other: Surveyed) -> tuple[NDArray | None, Arra
     labels = np.concatenate([one.labels, other.labels])
     found, codes = np.unique(labels, return_inverse=True)
     weights = np.concatenate([one.label_weights, other.label_weights])
-    return found, np.bincount(codes, weights, minlength=len(found))
+    return found, np.bincount(codes, weights, minlength=len(found)).astype(np.float64)
 
 
 def _kind(labels: NDArray) -> bool:
