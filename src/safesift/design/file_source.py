@@ -68,7 +68,8 @@ class FileSource(BlockSource):
             raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
         self._parts = [part for file in self._dataset.get_fragments() for part in _split(file)]
         if kind == "parquet":
-            self.n_rows = sum(part.count_rows() for part in self._parts)
+            groups = [group for part in self._parts for group in part.row_groups]
+            self.n_rows = sum(group.num_rows for group in groups)
 
     @property
     def n_parts(self) -> int:
@@ -82,6 +83,10 @@ class FileSource(BlockSource):
     def path(self, part: int) -> str:
         """The file that a part is in."""
         return self._parts[part].path
+
+    def own_columns(self, part: int) -> list[str]:
+        """The columns that the file itself has, in its order."""
+        return self._parts[part].physical_schema.names
 
     def place(self, part: int) -> str:
         groups = getattr(self._parts[part], "row_groups", None)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.factory import as_design
 from safesift.design.pool import in_words
 from safesift.problem.decisions import Bounds, decide
@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 _WIDE, _NEAR = (3.0, 0.5, 0.1), 1e-6
 # the reduced problem is solved to this share of what is asked for
 _SHARPER, _TIGHT = 1e-3, 1e-9
+# of a quadratic function, relative to its curvature
+_DAMPING = 1e-13
 # what held rows may take, as a share of the budget; a held row is held twice while it is solved for
 _HELD_SHARE, _PER_HELD_ROW = 0.4, 512
 MOST_PASSES = 50
@@ -78,6 +80,9 @@ class State:
         self.history: list[PassRecord] = []
         self.done = False
         self.last_try = False
+        # how far a step may lead: nobody knows how far a model made of pieces can be trusted
+        spread = 0.0 if query.spread is None else norm(query.spread)
+        self.trust = 2.0 * norm(query.point) + 4.0 * spread + unit
 
     @property
     def proved(self) -> Proof:
@@ -159,7 +164,7 @@ class Driver:
                 query = replace(query, anew=True, after=None)
             if query.anew and query.after is not None:
                 query = replace(query, after=places.get(state.number - 1))
-            size = float(np.linalg.norm(query.point)) or state.unit
+            size = norm(query.point) or state.unit
             state.query = replace(query, wide=wide, near=max(query.near, _NEAR * size))
 
     def _pass(self, queries: list[Query], active: list[State]) -> tuple[Sequence[Found], Held]:
@@ -230,15 +235,27 @@ class Driver:
         proved, best = state.proved, state.best
         room = 64 * EPS * abs(proved.at.value)
         if best is not None and not proved.at.value <= best.at.value + room:
+            state.trust = 0.5 * norm(proved.at.point - best.at.point)
             return 0.5 * (best.at.point + proved.at.point)
         state.best = proved
         if state.last_try and math.isfinite(proved.radius):
             state.query = replace(state.query, near=max(state.query.near, 4.0 * proved.radius))
+        found = self._minimum(state, held, proved)
+        way = found - proved.at.point
+        length = norm(way)
+        if not length > state.trust:
+            return found
+        # downhill at first, since the model has the gradient of the objective; then nobody knows
+        shorter, state.trust = state.trust / length, 4.0 * state.trust
+        return proved.problem.feasible(proved.at.point + shorter * way)
+
+    def _minimum(self, state: State, held: Held, proved: Proof) -> Array:
+        """The solution of the reduced problem."""
         query, folded = state.query, self._folded(state)
         if not query.exact:
             folded = _expansion(folded, proved)
         if len(held) == 0:
-            return self._minimum(query, folded, proved)
+            return self._quadratic_minimum(query, folded, proved)
         rows = as_design(held.X, self._reading.intercept)
         problem = query.problem(rows, held.y, held.weights, self._reading.divisor)
         problem = replace(problem, folded=folded)
@@ -247,12 +264,12 @@ class Driver:
         ((fit,),) = solve_path([[problem]], settings, [query.point])
         return fit.at.point
 
-    def _minimum(self, query: Query, folded: Folded, proved: Proof) -> Array:
-        """Of a quadratic function and the penalty."""
-        if folded.Q is None:
-            return query.point
-        p, H = self._extent.n_features, folded.Q.copy()
-        ridge = 1e-13 * np.maximum(np.diag(H), 0.0) + 1e-300
+    def _quadratic_minimum(self, query: Query, folded: Folded, proved: Proof) -> Array:
+        """Of a quadratic function and the penalty, damped where it may have none."""
+        p, d = self._extent.n_features, self._extent.n_features + self._extent.intercept
+        H = np.zeros((d, d)) if folded.Q is None else folded.Q.copy()
+        ridge = _DAMPING * np.maximum(np.diag(H), 0.0)
+        ridge[p:] += 1e3 * _DAMPING * query.loss.smoothness
         H[np.diag_indices_from(H)] += ridge
         model = Model(H, folded.q - ridge * query.point, p)
         point = minimise(query.penalty, model, query.alpha, query.point)

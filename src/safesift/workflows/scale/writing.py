@@ -79,7 +79,8 @@ def _write_files(solution: Solution, source: FileSource, directory: Path) -> flo
             for part in parts:
                 for table, block, kept in _tables(solution, source, part):
                     weight += float(solution.reading.weighted(block)[kept].sum())
-                    writer.write(table, kept)
+                    # what directories say of a file is said by their names again
+                    writer.write(table.select(source.own_columns(part)), kept)
     return weight
 
 
