@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ def made(recipe: Recipe) -> tuple[Any, np.ndarray, np.ndarray, dict[str, Any]]:
 def blocks_of(X: Any, y: np.ndarray, weights: np.ndarray, cuts: tuple[float, ...]) -> list[tuple]:
     """The rows between the cuts, which are shares of them: equal ones leave a block empty."""
     places = [0, *sorted(round(cut * len(y)) for cut in cuts), len(y)]
-    parts = [slice(*ends) for ends in zip(places[:-1], places[1:], strict=True)]
+    parts = [slice(*ends) for ends in pairwise(places)]
     return [(X[part], y[part], weights[part]) for part in parts]
 
 

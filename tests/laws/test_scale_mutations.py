@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_a_verdict_of_another_block(monkeypatch):
     def swapped(results):
         lengths = [len(one.codes[0]) for one in results]
         order = np.argsort(lengths, kind="stable")
-        for one, other in zip(order[:-1], order[1:], strict=True):
+        for one, other in pairwise(order):
             if lengths[one] == lengths[other] > 0:
                 mine, theirs = results[one], results[other]
                 results[one] = replace(mine, codes=theirs.codes)

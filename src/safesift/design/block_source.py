@@ -128,7 +128,8 @@ class BlockSource(ABC):
             try:
                 block = _block(raw, part, start)
                 if checked:
-                    check_finite(as_design(block.X), first_row=start, columns=self.feature_names)
+                    rows = rows_of(as_design(block.X)).as_held()
+                    check_finite(rows, first_row=start, columns=self.feature_names)
                     _check_entries(block)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{self.place(part)}: {error}") from None

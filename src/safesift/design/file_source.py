@@ -100,6 +100,15 @@ class FileSource(BlockSource):
 
     def batches(self, part: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Tables of some columns, or of all: the same rows in each, whatever the columns."""
+        try:
+            yield from self._batches(part, columns)
+        except OSError as error:
+            reason = str(error).partition("\n")[0]
+            raise OSError(
+                f"{self.place(part)} cannot be read, or is no longer what it was: {reason}"
+            ) from None
+
+    def _batches(self, part: int, columns: Sequence[str] | None) -> Iterator[Any]:
         wanted = self.schema.names if columns is None else list(columns)
         n_rows = max(min(BLOCK_ENTRIES, self.memory // 256) // len(self._features), 1)
         found = self._parts[part]

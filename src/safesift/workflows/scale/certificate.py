@@ -168,11 +168,13 @@ def proof(problem: Problem, query: Query, found: Found, folded: Folded) -> Proof
     at = problem._evaluation(
         query.point, norm(query.point), nothing, nothing, found.gradient, found.sums
     )
+    # losses are 0 or more, so that 0 bounds the optimal value from below: the dual point 0
+    most = at.value + problem.rounding(at).value
     if isinstance(query.penalty, L2):
-        gap = Dual(problem).own_gap(at)
+        gap = min(Dual(problem).own_gap(at), most)
     else:
         assert found.rays is not None
-        gap = at.value + problem.rounding(at).value - _dual_value(problem, at, found.rays)
+        gap = most - max(_dual_value(problem, at, found.rays), 0.0)
     gap = math.inf if math.isnan(gap) else max(gap, 0.0)
     radius = _radius(problem, at, folded)
     return Proof(problem, at, gap, problem.reference, radius, found.clearance)

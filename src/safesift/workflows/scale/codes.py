@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -41,6 +42,7 @@ class CodeStore:
         self._file: Any = None
         if n_bytes > budget:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the store
+            weakref.finalize(self, self._file.close)
         if self._file is None:
             self._memory = np.zeros(n_bytes, dtype=np.uint8)
         else:

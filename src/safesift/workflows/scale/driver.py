@@ -16,8 +16,10 @@ from safesift import progress
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.factory import as_design
 from safesift.design.pool import in_words
+from safesift.design.rows import rows_of
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.evaluation import Folded
+from safesift.problem.problem import Problem
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.quadratic import Model, minimise
 from safesift.workflows.scale.certificate import Extent, Proof, proof
@@ -150,7 +152,7 @@ class Driver:
                 state.done = True
                 self._settle(state, own)
             else:
-                state.query = replace(state.query, point=self._next(state, own, found[k]))
+                state.query = replace(state.query, point=self._next(state, own))
 
     # --- a pass -------------------------------------------------------------------------------
 
@@ -230,7 +232,7 @@ class Driver:
         state.last_try = True
         return False
 
-    def _next(self, state: State, held: Held, found: Found) -> Array:
+    def _next(self, state: State, held: Held) -> Array:
         """The solution of the reduced problem; halfway back, where the last one was worse."""
         proved, best = state.proved, state.best
         room = 64 * EPS * abs(proved.at.value)
@@ -256,13 +258,16 @@ class Driver:
             folded = _expansion(folded, proved)
         if len(held) == 0:
             return self._quadratic_minimum(query, folded, proved)
-        rows = as_design(held.X, self._reading.intercept)
-        problem = query.problem(rows, held.y, held.weights, self._reading.divisor)
-        problem = replace(problem, folded=folded)
+        problem = replace(self._held_problem(query, held), folded=folded)
         tol = min(_SHARPER * self._tol, _TIGHT)
         settings = Settings(tol, 1000, Screening(guesses=False), decided=())
         ((fit,),) = solve_path([[problem]], settings, [query.point])
         return fit.at.point
+
+    def _held_problem(self, query: Query, held: Held) -> Problem:
+        """The problem of the rows that are held, with the divisor of all."""
+        rows = rows_of(as_design(held.X, self._reading.intercept)).as_held()
+        return query.problem(rows, held.y, held.weights, self._reading.divisor)
 
     def _quadratic_minimum(self, query: Query, folded: Folded, proved: Proof) -> Array:
         """Of a quadratic function and the penalty, damped where it may have none."""
@@ -283,10 +288,8 @@ class Driver:
             return
         if not len(held):
             return
-        rows = as_design(held.X, self._reading.intercept)
-        query = state.query
-        problem = query.problem(rows, held.y, held.weights, self._reading.divisor)
-        at = problem.evaluate(query.point)
+        problem = self._held_problem(state.query, held)
+        at = problem.evaluate(state.query.point)
         reach = proved.radius * problem.design.row_norms * (1.0 + 16 * EPS)
         reach = reach + problem.prediction_error(at)
         found = coded(decide(problem, Bounds(at.pred - reach, at.pred + reach), "always"))

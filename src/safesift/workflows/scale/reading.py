@@ -125,7 +125,9 @@ class Reading:
     def ready(self, block: Block) -> Ready:
         """A block to compute with."""
         X = block.X if self.scaling is None else self.scaling.applied(block.X)
-        return Ready(block, rows_of(as_design(X, self.intercept)), self.weighted(block))
+        # it was counted as read by whoever read it
+        rows = rows_of(as_design(X, self.intercept)).as_held()
+        return Ready(block, rows, self.weighted(block))
 
     def weighted(self, block: Block) -> Array:
         """The weights of the rows, those of their classes included."""

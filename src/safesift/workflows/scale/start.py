@@ -77,7 +77,7 @@ def _problems(
     drawn = float(sample.weights.sum()) / surveyed.weight
     if labelled:
         weights = _by_class(weights, sample.y, surveyed, reading)
-    design = as_design(X, reading.intercept)
+    design = rows_of(as_design(X, reading.intercept)).as_held()
     risks = [Risk.of(design, query.loss, query.targets(sample.y), weights) for query in queries]
     problems = [Problem(risk, q.penalty, q.alpha) for risk, q in zip(risks, queries, strict=True)]
     # levels of one class are levels of one problem

@@ -148,7 +148,7 @@ class Survey:
         return found
 
     def _of(self, block: Block) -> Surveyed:
-        rows = rows_of(as_design(block.X, intercept=True))
+        rows = rows_of(as_design(block.X, intercept=True)).as_held()
         carrying = block.weights > 0
         labels = label_weights = None
         if self.labelled:
@@ -254,15 +254,15 @@ def _kind(labels: NDArray) -> bool:
 
 
 def _moments(block: Block) -> Moments:
-    rows, s = rows_of(as_design(block.X)), block.weights
+    rows, s = rows_of(as_design(block.X)).as_held(), block.weights
     weight = float(s.sum())
     if weight == 0:
         return Moments(0.0, np.zeros(rows.n_features), np.zeros(rows.n_features))
     mean = rows.rmatvec(s) / weight
     if sparse.issparse(block.X):
         return Moments(weight, mean, np.maximum(rows.columns_sq(s) - weight * mean**2, 0.0))
-    centred = as_design(block.X.astype(np.float64) - mean)
-    return Moments(weight, mean, rows_of(centred).columns_sq(s))
+    centred = rows_of(as_design(block.X.astype(np.float64) - mean)).as_held()
+    return Moments(weight, mean, centred.columns_sq(s))
 
 
 def _hash(part: int, rows: NDArray) -> NDArray[np.uint64]:
