@@ -130,7 +130,7 @@ class Pass:
                 mine = tuple(self._found(looks, k, before) for k in range(len(looks)))
             found = mine if not found else added(found, mine)
             for own, look in zip(pieces, looks, strict=True):
-                own.append(coded(look.decisions))
+                own.append(look.codes)
             held += self._held(ready, looks)
         joined = [np.concatenate(own) if own else np.zeros(0, np.uint8) for own in pieces]
         return PartFound(part, found, joined, held)
@@ -138,10 +138,13 @@ class Pass:
     # --- where rows are, and which of them are held -------------------------------------------
 
     def _looks(self, ready: Ready) -> list[_Look]:
-        divisor, y = self.reading.divisor, ready.block.y
-        shared = WeightedRows(ready.rows, ready.weights, divisor)
+        shared = WeightedRows(ready.rows, ready.weights, self.reading.divisor)
+        targets: dict[Any, Targets] = {}
+        for query in self.queries:
+            if query.label not in targets:
+                targets[query.label] = Targets(query.loss, query.targets(ready.block.y))
         problems = [
-            Problem(Risk(shared, Targets(query.loss, query.targets(y))), query.penalty, query.alpha)
+            Problem(Risk(shared, targets[query.label]), query.penalty, query.alpha)
             for query in self.queries
         ]
         points = [query.point for query in self.queries]
@@ -154,11 +157,12 @@ class Pass:
         ]
         rooms = [_room(one, at.pred) for one, at in zip(problems, evaluations, strict=True)]
         let_go = self._let_go(rooms, reaches)
-        parts = zip(self.queries, problems, evaluations, rooms, reaches, strict=True)
-        return [
-            _Look(query, one, at, room, reach, self._decided(query, one, at, reach, let_go))
-            for query, one, at, room, reach in parts
-        ]
+        looks = []
+        for parts in zip(self.queries, problems, evaluations, rooms, reaches, strict=True):
+            _, problem, at, _, reach = parts
+            decisions = self._decided(problem, at, reach, let_go)
+            looks.append(_Look(*parts, decisions, coded(decisions)))
+        return looks
 
     def _spreads(self, ready: Ready) -> list[Array | None]:
         """How far predictions are expected to move; problems of one class share that."""
@@ -185,7 +189,7 @@ class Pass:
         return ratios > np.partition(ratios, most - 1)[most - 1]
 
     def _decided(
-        self, query: Query, problem: Problem, at: Evaluation, reach: Array, let_go: Mask | None
+        self, problem: Problem, at: Evaluation, reach: Array, let_go: Mask | None
     ) -> Decisions:
         if let_go is not None:
             reach = np.where(let_go, 0.0, reach)
@@ -201,12 +205,10 @@ class Pass:
         if not query.exact:
             came = self._expanded(look)
         else:
-            old = None
-            if not query.anew:
-                old = decoded(problem, before[k])
-            elif query.after is not None:
-                old = looks[query.after].decisions
-            came, went, n_moved = _changes(problem, decisions, old)
+            old = None if query.anew else before[k]
+            if query.anew and query.after is not None:
+                old = looks[query.after].codes
+            came, went, n_moved = _changes(look, old)
         carrying = problem.weights > 0
         decided = ~decisions.undecided & carrying
         clear = (look.room - problem.prediction_error(at)) / problem.design.row_norms
@@ -264,6 +266,7 @@ class _Look(NamedTuple):
     room: Array
     reach: Array
     decisions: Decisions
+    codes: Codes
 
 
 def _room(problem: Problem, pred: Array) -> Array:
@@ -274,17 +277,16 @@ def _room(problem: Problem, pred: Array) -> Array:
     return room
 
 
-def _changes(
-    problem: Problem, new: Decisions, old: Decisions | None
-) -> tuple[Folded | None, Folded | None, int]:
-    """What is to be added to what is folded, and what to be taken away; how many rows that is."""
+def _changes(look: _Look, old: Codes | None) -> tuple[Folded | None, Folded | None, int]:
+    """What is to be added to what is folded, and what to be taken away; how many rows moved."""
     if old is None:
-        return problem.fold(new), None, 0
-    same = new.which == old.which
-    moved = int(np.count_nonzero(~same & (old.which >= 0)))
-    if same.all():
+        return look.problem.fold(look.decisions), None, 0
+    rows = np.flatnonzero(look.codes != old)
+    if not rows.size:
         return None, None, 0
-    return problem.fold(new.without(same)), problem.fold(old.without(same)), moved
+    changed, new, old = look.problem.restrict(rows), look.codes[rows], old[rows]
+    came, went = (changed.fold(decoded(changed, codes)) for codes in (new, old))
+    return came, went, int(np.count_nonzero(old))
 
 
 def _rays(problem: Problem, at: Evaluation) -> RaySums:
