@@ -88,6 +88,7 @@ def test_a_path_with_many_features(monkeypatch):
     paths = {}
     for many in (0, 10**6):
         monkeypatch.setattr(module, "_MANY", many)
+        monkeypatch.setattr(module, "_MANY_FROM_AFAR", many)
         paths[many] = safe_path(X, y, alphas=alphas, penalty="l1", tol=1e-9, fit_intercept=False)
         assert (paths[many].relative_gaps <= 1e-9).all()
     np.testing.assert_allclose(paths[0].coefs, paths[10**6].coefs, atol=2e-3)

@@ -17,6 +17,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
 from safesift.solvers import Fit, Screening, Settings
+from safesift.solvers.sparse_newton import SparseNewton
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import SMOOTH_NAMES
@@ -199,25 +200,28 @@ def test_working_gram_follows_columns_and_weights(kind, intercept):
         assert (off <= 2 * gram.error * np.outer(gram.spread, gram.spread) + 1e-300).all()
 
 
-def test_a_cold_start_does_not_take_in_every_feature(monkeypatch):
+@pytest.mark.parametrize("sparsely, first", [(False, 100), (True, 1000)])
+def test_a_cold_start_does_not_take_in_every_feature(monkeypatch, sparsely, first):
     """At a small alpha nearly all slopes at zero are steep; few features are in the solution."""
     rng = np.random.default_rng(0)
-    X = sparse.random_array((150, 2000), density=0.02, rng=rng, format="csr")
+    X = sparse.random_array((150, 8000), density=0.02, rng=rng, format="csr")
     y = np.where(X[:, :5].sum(axis=1) > 0.2, 1.0, -1.0)
     problem = make_problems(
-        X, y, loss="squared_hinge", penalty="l1", alpha=1e-3, fit_intercept=False
-    ).problem
-    sizes, select = [], WorkingGram.selecting
+        X if sparsely else X.toarray(), y,
+        loss="squared_hinge", penalty="l1", alpha=1e-3, fit_intercept=False,
+    ).problem  # fmt: skip
+    sizes, chosen = [], SparseNewton._working_set
 
-    def counted(gram, features):
+    def counted(solver, level, is_first):
+        features = chosen(solver, level, is_first)
         sizes.append(int(features.sum()))
-        return select(gram, features)
+        return features
 
-    monkeypatch.setattr(WorkingGram, "selecting", counted)
+    monkeypatch.setattr(SparseNewton, "_working_set", counted)
     found = fit(problem)
     assert found.converged
     steep = np.abs(problem.evaluate(problem.constant_point).loss_gradient) > problem.alpha
-    assert 100 == sizes[0] < max(sizes) < 0.5 * steep.sum()
+    assert sizes[0] == first and max(sizes) < 0.5 * steep.sum()
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -268,3 +272,17 @@ def test_sums_in_longer_blocks_are_remembered():
         gram.move(np.ones(30_000))
         errors.append(gram.error)
     assert errors == sorted(errors) and errors[0] >= gram.design.gram_error
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_columns_of_a_sparse_matrix_are_read_by_columns(dtype, intercept):
+    X = sparse.random_array((30, 9), density=0.3, rng=np.random.default_rng(0), format="csr")
+    X = (10 * X).astype(dtype)
+    design = as_design(X, intercept)
+    for features in (np.arange(9) % 2 == 0, np.zeros(9, bool), np.ones(9, bool)):
+        part = design.columns(features)
+        assert part.intercept == intercept and part.matrix.dtype == design.matrix.dtype
+        expected = design.matrix[:, np.flatnonzero(features)]
+        np.testing.assert_array_equal(part.matrix.toarray(), expected.toarray())
+        np.testing.assert_array_equal(part.matrix.indices, expected.indices)

@@ -492,3 +492,14 @@ def test_bad_parameters_are_refused_in_one_sentence(make, parameter):
     message = str(caught.value)
     assert parameter in message
     assert "\n" not in message and message.endswith(".") and len(message) < 250
+
+
+@given(data=st.data())
+def test_multiples_without_an_offset_are_those_with_one_that_does_not_matter(data):
+    """The shortcut and the general way, bit by bit."""
+    u = data.draw(vectors(data.draw(sizes)))
+    alpha, error = data.draw(alphas), data.draw(st.sampled_from([0.0, 1e-9, 1.0]))
+    nowhere = np.append(np.zeros(len(u)), 1e-300)
+    with np.errstate(over="ignore"):
+        general = L1().feasible_multiples(np.append(u, 0.0), nowhere, alpha, error)
+    assert L1().feasible_multiples(u, np.zeros(len(u)), alpha, error) == general

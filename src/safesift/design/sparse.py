@@ -5,6 +5,7 @@ Products with rows of a CSR matrix by compiled loops, on several threads.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -209,9 +210,10 @@ _BLOCK_ENTRIES, _ENTRIES_PER_COLUMN = 2**20, 8
 
 def rows_per_block(n_entries: int, n_samples: int, n_features: int) -> int:
     """How many rows of a sparse matrix make a block."""
-    mean_length = n_entries / max(n_samples, 1)
     entries = max(_BLOCK_ENTRIES, _ENTRIES_PER_COLUMN * n_features)
-    return int(max(entries // max(mean_length, 1), 16))
+    # as many as whole blocks would be, all of one size: threads share them out evenly
+    n_blocks = max(math.ceil(n_entries / entries), 1)
+    return max(math.ceil(n_samples / n_blocks), 16)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -284,7 +286,16 @@ class SparseDesign(CsrProducts):
         return SparseRows(self, indices)
 
     def columns(self, features: NDArray) -> SparseDesign:
-        return SparseDesign(self.matrix[:, np.flatnonzero(features)], self.intercept)
+        chosen = np.flatnonzero(features)
+        if not len(chosen):
+            empty = sparse.csr_array((self.n_samples, 0), dtype=self.matrix.dtype)
+            return SparseDesign(empty, self.intercept)
+        return SparseDesign(self.by_columns[:, chosen].tocsr(), self.intercept)
+
+    @cached_property
+    def by_columns(self) -> Any:
+        """A copy in CSC: reading some columns then costs their entries, and not all."""
+        return self.matrix.tocsc()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

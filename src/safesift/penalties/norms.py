@@ -104,6 +104,12 @@ class L1(Penalty):
     ) -> tuple[float, float]:
         # a hair less, so that the sum, rounded, is still feasible
         limit = alpha * (1.0 - 4e-15) - 4.0 * error
+        if not offset.any():
+            # the largest entry ends the interval: nothing needs to be sorted
+            most = largest(u)
+            if not limit > 0 or math.isnan(most):
+                return 1.0, 0.0
+            return 0.0, min(limit / most, 4.0) if most > 0 else 4.0
         rest = np.where(u == 0, np.abs(offset), 0.0)
         if limit <= largest(rest):
             return 1.0, 0.0

@@ -21,21 +21,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm
+from safesift.arithmetic.numerics import EPS, norm, row_blocks
 from safesift.design.base import Design
 from safesift.design.dense import some_columns
-from safesift.design.rows import rows_of
+from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
 from safesift.problem.problem import Problem
 from safesift.regions.ball import GapBall
-from safesift.regions.base import Region, TestSet, bounds_of_rows
+from safesift.regions.base import Region, TestSet, clean
 from safesift.regions.center import Center
 from safesift.regions.ellipsoidal import EllipsoidalSet, KnownPredictions
 from safesift.regions.features import zero_features
 from safesift.regions.shape import Shape
-from safesift.regions.whitening import Whitening, whiten
+from safesift.regions.whitening import Cover, cover, singular_share
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -45,10 +45,13 @@ _DISCOUNT = 0.9
 _ROUNDING = 1e-12
 # features that may be left beside twice those of the solution, for an ellipsoid to be worth it
 _FEW = 20
-# features that may be left for an ellipsoid to be worth it, at all
-_MOST = 2000
-# what is added to a matrix that is singular to rounding, relative to its diagonal
-_RIDGES = (0.0, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7)
+# features that may be left for an ellipsoid to be worth it, at all; and where a rough solution was
+# enough, of which it decides little: a relative gap of that or more
+_MOST, _MOST_ROUGHLY, _ROUGH = 8000, 400, 1e-4
+# of its diagonal, what is added at most to a matrix that is singular to rounding
+_MOST_RIDGE = 1e-6
+# entries of a row, relative to the columns, with which one product is cheap next to many
+_SHORT = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +82,15 @@ class GapEnergy(Region):
         if not problem.pieces:
             # no interval of predictions decides a row, however short it is
             return EnergySet(bounds, zero, problem.certified, True)
-        if left <= min(_FEW + 2 * int(np.count_nonzero(coef)), _MOST) and proved.weights.any():
+        nonzero = int(np.count_nonzero(coef))
+        most = _MOST_ROUGHLY if certificate.relative_gap > _ROUGH else _MOST
+        if left <= min(_FEW + 2 * nonzero, most) and proved.weights.any():
             if (~zero & ~gram.features).any():
                 gram.select(gram.features | ~zero)
             ellipsoid = _ellipsoid(certificate, gram, proved.weights, ~zero)
         if ellipsoid is not None:
             bounds = _sharpened(certificate, bounds, ellipsoid, ~zero)
-        complete = ellipsoid is not None or left > _MOST
+        complete = ellipsoid is not None or nonzero > most
         return EnergySet(bounds, zero, problem.certified, complete)
 
     def _by_ball(self, certificate: Certificate, bounds: Bounds) -> TestSet:
@@ -131,29 +136,32 @@ def _ellipsoid(
 ) -> EllipsoidalSet | None:
     """In the columns of the features that are left."""
     problem, at = certificate.problem, certificate.at
-    share = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
+    least = 1.0 - _ROUNDING if problem.loss.quadratic_rays else _DISCOUNT
     floors = problem.shares * floors
-    serves = (share * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
+    serves = (least * gram.weights <= floors) & (gram.weights >= _DISCOUNT * floors)
     gram.move(np.where(serves, gram.weights, floors))
     columns = np.append(left, [True] * problem.fit_intercept).astype(bool)
     inside, penalised = columns[gram.columns], np.arange(int(left.sum()))
-    H, spread_sq = share * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2
+    H, spread_sq = least * gram.matrix[np.ix_(inside, inside)], gram.spread[inside] ** 2
     if problem.Q is not None:
         H = H + problem.Q[np.ix_(columns, columns)]
         spread_sq = spread_sq + np.diag(problem.Q)[columns]
-    scale, distance = float(np.trace(H)) / max(len(H), 1), distance_bound(certificate)
-    for ridge in _RIDGES:
-        # ‖x* − x₀‖ ≤ distance: with ε on the diagonal and ½ε·distance² on the other side
-        epsilon = ridge * scale
-        curved = H.copy()
-        curved[penalised, penalised] += problem.strong_convexity + epsilon
-        spread = np.sqrt(spread_sq + np.diag(curved))
-        room = certificate.gap + 0.5 * epsilon * distance * distance
-        error = problem.hessian_error(gram.error)
-        found = gap_ellipsoid(at.point[columns], room, curved, spread, error)
-        if found is not None:
-            return found
-    return None
+    H[penalised, penalised] += problem.strong_convexity
+    point, error = at.point[columns], problem.hessian_error(gram.error)
+    spread = np.sqrt(spread_sq + np.diag(H))
+    found = gap_ellipsoid(point, certificate.gap, H, spread, error)
+    if found is not None or not (np.diag(H) > 0).all():
+        return found
+    # some columns depend on others. ‖x* − x₀‖ ≤ distance: with a share of its diagonal beside H,
+    # and with ½·share·largest·distance² on the other side
+    share = singular_share(H, spread, error)
+    if share > _MOST_RIDGE:
+        return None
+    ridge, distance = share * np.diag(H)[penalised], distance_bound(certificate)
+    H[penalised, penalised] += ridge
+    more = 0.5 * float(ridge.max(initial=0.0)) * distance * distance
+    room = (certificate.gap + more) * (1.0 + 8 * EPS)
+    return gap_ellipsoid(point, room, H, np.sqrt(spread_sq + np.diag(H)), error, share)
 
 
 def _sharpened(
@@ -166,13 +174,37 @@ def _sharpened(
     known = KnownPredictions(at.pred, at.size)
     around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
     bounds = bounds.intersect(around.own_bounds(problem))
-    doubtful = in_doubt(problem, bounds)
-    if not (doubtful.any() and len(ellipsoid.center)):
-        return bounds
-    sharper = bounds_of_rows(ellipsoid, some_columns(rows_of(design), left), doubtful)
+    columns = some_columns(rows_of(design), left)
+    for test in (_box_bounds, EllipsoidalSet.bounds):
+        doubtful = in_doubt(problem, bounds)
+        if not (doubtful.any() and len(ellipsoid.center)):
+            break
+        bounds = _narrowed(bounds, doubtful, test(ellipsoid, columns.only(doubtful)))
+    return bounds
+
+
+def _box_bounds(ellipsoid: EllipsoidalSet, rows: RowDesign) -> Bounds:
+    """By how far each coordinate may be off: of a row with few entries that is one product.
+
+    No more than the rows of other designs would cost by the ellipsoid itself is spent on it.
+    """
+    if rows.row_length > _SHORT * rows.n_columns:
+        return Bounds.unknown(rows.n_samples)
+    widths = ellipsoid.shape.coordinate_widths()
+    reach = np.concatenate(
+        [abs(rows.block(part)) @ widths[: rows.n_features] for part in row_blocks(rows.n_samples)]
+    )
+    reach += widths[rows.n_features :].sum()
+    reach *= 1.0 + (rows.n_columns + 8) * EPS
+    known = KnownPredictions(rows.matvec(ellipsoid.center), rows.size(ellipsoid.center))
+    reach += ellipsoid.error(rows, known, reach, slice(None))
+    return clean(Bounds(known.pred - reach, known.pred + reach))
+
+
+def _narrowed(bounds: Bounds, rows: Mask, sharper: Bounds) -> Bounds:
     lower, upper = bounds.lower.copy(), bounds.upper.copy()
-    lower[doubtful] = np.maximum(lower[doubtful], sharper.lower)
-    upper[doubtful] = np.minimum(upper[doubtful], sharper.upper)
+    lower[rows] = np.maximum(lower[rows], sharper.lower)
+    upper[rows] = np.minimum(upper[rows], sharper.upper)
     return Bounds(lower, upper)
 
 
@@ -228,7 +260,7 @@ def distance_bound(certificate: Certificate) -> float:
 
 
 def gap_ellipsoid(
-    point: Array, gap: float, H: Array, spread: Array, error: float
+    point: Array, gap: float, H: Array, spread: Array, error: float, ridge: float = 0.0
 ) -> EllipsoidalSet | None:
     """{ x : ½‖x − point‖²_H ≤ gap }, None where H is too close to singular for the arithmetic.
 
@@ -236,11 +268,14 @@ def gap_ellipsoid(
     ----------
     H, spread, error
         A matrix below κI + Q + Σ share_i w_i a_i a_iᵀ, known to error·spread·spreadᵀ.
+    ridge : float
+        A share of its diagonal that was added to it.
     """
-    white = whiten(H, spread, error) if len(H) else Whitening(H, 0.0)
-    if white is None:
+    found = cover(H, spread, error, ridge) if len(H) else Cover(H, 0.0)
+    if found is None:
         return None
-    radius = math.sqrt(2.0 * gap / (1.0 - white.looseness)) * (1.0 + 8 * EPS)
-    shape = Shape(len(point), 1.0, None, radius * white.basis)
+    radius = math.sqrt(2.0 * gap / (1.0 - found.looseness)) * (1.0 + 8 * EPS)
+    # in place: there may be thousands of columns
+    shape = Shape(len(point), 1.0, None, np.multiply(found.basis, radius, out=found.basis))
     slack = 4 * EPS * norm(point)
     return EllipsoidalSet(point, shape, slack, name="gap ellipsoid")

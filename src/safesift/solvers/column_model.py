@@ -102,8 +102,9 @@ class Face:
         return float(self.slopes @ change) + 0.5 * curved + float(self.threshold @ longer)
 
 
-# of epochs over all features, and of those in between that see the ones that are not zero
-_MOST_EPOCHS, _BETWEEN = 50, 3
+# of epochs over all features, and of those in between that see the ones that are not zero: as
+# long as slopes are not off by a share only of what they were
+_MOST_EPOCHS, _BETWEEN, _SETTLED = 50, 4, 0.1
 
 
 # what is added to the curvature of columns, relative to the largest: some have none
@@ -127,11 +128,11 @@ class ColumnModel:
     Parameters
     ----------
     design : SparseDesign
-        It is copied, by columns.
+        Its copy by columns is read.
     """
 
     def __init__(self, design: SparseDesign) -> None:
-        self.columns: Any = design.matrix.tocsc()
+        self.columns: Any = design.by_columns
 
     def minimiser(
         self, problem: Problem, at: Evaluation, features: Mask, accuracy: Accuracy
@@ -176,12 +177,15 @@ class _Descent:
             first = worst if first is None else first
             if accuracy.reached(worst, first):
                 break
-            for _ in range(_BETWEEN):
-                self._epoch(np.flatnonzero(self._coef))
-            self._slide(np.flatnonzero(self._coef))
+            if not self._settles(_SETTLED * worst):
+                self._slide(np.flatnonzero(self._coef))
         coef = self._problem.split(self._at.point)[0].copy()
         coef[self._chosen] = self._coef
         return self._problem.join(coef, self._intercept)
+
+    def _settles(self, enough: float) -> bool:
+        """Whether a few epochs over what is not zero do, each of which is a tenth of a slide."""
+        return any(self._epoch(np.flatnonzero(self._coef)) <= enough for _ in range(_BETWEEN))
 
     def _epoch(self, which: NDArray[np.intp]) -> float:
         """A step on some features and on the intercept; by how much the worst slope was off."""

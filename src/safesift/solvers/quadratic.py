@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 # shares of the way that are tried before only the first change of sign is left
 _SHORTEST = 1e-3
+# signs are followed one by one in so many coordinates at most, and so often in each of them
+_MOST_FOLLOWED, _CHANGES = 2000, 4
 # so often signs are exchanged although no fewer are wrong than before
 _PATIENCE = 3
 
@@ -201,7 +203,7 @@ def lasso(model: Model, weight: float, start: Array) -> Array:
 
 def _searched(model: Model, weight: float, start: Array) -> _SignSearch:
     search = _SignSearch(model, weight, start)
-    if search.exchange():
+    if search.exchange() or (search.follow() and search.exchange()):
         return search
     for _ in range(20 + 2 * model.p):
         search.settle()
@@ -239,6 +241,25 @@ class _SignSearch:
             signs = np.where(wrong, 0.0, np.where(enters, -np.sign(gradient), signs))
             active = (active & ~wrong) | enters
         return False
+
+    def follow(self) -> bool:
+        """Change one sign at a time, by compiled loops; False where the matrix is too large.
+
+        A factor that follows by rank-one changes loses digits: what comes of it is a start.
+        """
+        from safesift.arithmetic.compiled.lasso import follow_signs
+
+        model, d = self.model, len(self.u)
+        if d > _MOST_FOLLOWED:
+            return False
+        matrix = np.ascontiguousarray(model.H)
+        changes = _CHANGES * (d + 10)
+        found = self.u.copy(), self.signs.copy(), self.active.copy()
+        follow_signs(matrix, model.b, self.weight, model.p, *found, changes)
+        if not np.isfinite(found[0]).all():
+            return False
+        self.u, self.signs, self.active = found
+        return True
 
     def _violations(self, u: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
         """The gradient, and by how much it exceeds the weight where coordinates are not active."""

@@ -37,17 +37,19 @@ Mask = NDArray[np.bool_]
 # features whose gradient is above this share of the threshold enter a new working set, and those
 # that are zero with one below this share leave it
 _NEAR, _FAR = 0.9, 0.8
-# as many features may enter a working set as are not zero, or this many
-_FEW = 100
-# beyond so many features of sparse rows, a step goes from column to column
-_MANY = 600
+# as many features may enter a working set as are not zero, or this many; where steps begin far
+# from the solution and go from column to column, ever more would enter one step after the other
+_FEW, _FEW_FROM_AFAR = 100, 1000
+# beyond so many features of sparse rows, a step goes from column to column: where steps begin far
+# from the solution, a matrix of features that come and go is not worth it
+_MANY, _MANY_FROM_AFAR = 600, 50
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
 # far from the end, curvature that is off by this share serves, or slopes that are
 _ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
-_INNER, _SLOPES, _MOST_STEPS = 1e-4, 0.1, 50
+_INNER, _SLOPES, _MOST_STEPS = 1e-4, 0.3, 50
 # what a level costs at least
 _PASSES = 10.0
 
@@ -95,7 +97,7 @@ class SparseNewton(Solver):
         is_first, in_vain = True, False
         while True:
             self._inside = self._working_set(level, is_first)
-            by_columns = self._column_model()
+            by_columns = self._column_model(level)
             if by_columns is not None and not in_vain:
                 point = self._step_by_columns(level, by_columns)
             else:
@@ -111,9 +113,10 @@ class SparseNewton(Solver):
                 return
             in_vain = True
 
-    def _column_model(self) -> ColumnModel | None:
+    def _column_model(self, level: Level) -> ColumnModel | None:
         """For steps from column to column, where the working set is large; None for others."""
-        if self._sparse is None or int(self._inside.sum()) <= _MANY:
+        many = _MANY_FROM_AFAR if level.past is None else _MANY
+        if self._sparse is None or int(self._inside.sum()) <= many:
             return None
         if self._columns is None:
             self._columns = ColumnModel(self._sparse)
@@ -154,7 +157,8 @@ class SparseNewton(Solver):
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         slopes = np.abs(problem.smooth_gradient(level.at)[:p])
         nonzero = level.at.point[:p] != 0
-        most = max(_FEW, int(nonzero.sum()))
+        afar = level.past is None and self._sparse is not None
+        most = max(_FEW_FROM_AFAR if afar else _FEW, int(nonzero.sum()))
         if is_first:
             return nonzero | _steepest(slopes, ~nonzero, _NEAR * threshold, most)
         inside = nonzero | (self._inside & (slopes >= _FAR * threshold))

@@ -53,3 +53,114 @@ def lasso_epoch(
             for entry in range(_index(indptr[j]), _index(indptr[j + 1])):
                 moved[_index(indices[entry])] += change * data[entry]
     return worst
+
+
+@_reordered
+def follow_signs(H, b, weight, p, u, signs, active, n_steps):
+    """Towards the minimiser of ½uᵀHu + bᵀu + weight·Σ_{j<p}|u_j|, one change of sign at a time.
+
+    An active-set method: `u` moves to the minimiser for the present `signs` of its `active`
+    coordinates, stops where the first of them reaches zero, which leaves, or where none does lets
+    the one enter whose slope is the largest beyond the weight. A Cholesky factor follows by
+    rank-one changes, so that a change costs the square of what is active, and not its cube. All
+    three arrays are changed in place; whether it came to its end is for others to see.
+    """
+    d = len(b)
+    factor, order, work = np.zeros((d, d)), np.empty(d, dtype=np.int64), np.zeros(d)
+    slopes, banned, k = np.empty(d), np.zeros(d, dtype=np.bool_), 0
+    for j in range(d):
+        if active[j]:
+            if _append(H, j, order, k, factor):
+                k += 1
+            else:
+                active[j], signs[j], u[j], banned[j] = False, 0.0, 0.0, True
+    for _ in range(n_steps):
+        for n in range(k):
+            j = order[n]
+            work[n] = -b[j] - weight * signs[j]
+        _solve(factor, k, work)
+        share, first = 1.0, -1
+        for n in range(k):
+            j = order[n]
+            if signs[j] * work[n] < 0.0:
+                # that of one which has just entered on the wrong side is 0
+                reached = u[j] / (u[j] - work[n]) if u[j] != 0.0 else 0.0
+                if first < 0 or reached < share:
+                    share, first = reached, n
+        for n in range(k):
+            j = order[n]
+            u[j] += share * (work[n] - u[j])
+        if first >= 0:
+            j = order[first]
+            active[j], signs[j], u[j] = False, 0.0, 0.0
+            _remove(first, order, k, factor, work)
+            k -= 1
+            continue
+        most, enters = 0.0, -1
+        for i in range(d):
+            slope, size = b[i], abs(b[i])
+            for n in range(k):
+                j = order[n]
+                slope += H[i, j] * u[j]
+                size += abs(H[i, j] * u[j])
+            slopes[i] = slope
+            beyond = abs(slope) - weight - 64.0 * 2.220446049250313e-16 * size
+            if i < p and not active[i] and not banned[i] and beyond > most:
+                most, enters = beyond, i
+        if enters < 0:
+            return
+        if _append(H, enters, order, k, factor):
+            active[enters], signs[enters] = True, -np.sign(slopes[enters])
+            k += 1
+        else:
+            banned[enters] = True
+
+
+@_reordered
+def _append(H, j, order, k, factor):
+    """Row k of the factor, for coordinate j; False where it depends on those before it."""
+    row = factor[k]
+    rest = H[j, j]
+    for n in range(k):
+        value = H[j, order[n]]
+        for m in range(n):
+            value -= row[m] * factor[n, m]
+        row[n] = value / factor[n, n]
+        rest -= row[n] * row[n]
+    if not rest > 1e-15 * H[j, j]:
+        return False
+    order[k], row[k] = j, np.sqrt(rest)
+    return True
+
+
+@_reordered
+def _remove(r, order, k, factor, work):
+    """Without row and column r of the factored matrix: what stood in the column is added again."""
+    for n in range(r + 1, k):
+        work[n - 1] = factor[n, r]
+        order[n - 1] = order[n]
+        for m in range(r):
+            factor[n - 1, m] = factor[n, m]
+        for m in range(r + 1, n + 1):
+            factor[n - 1, m - 1] = factor[n, m]
+    for n in range(r, k - 1):
+        length = np.hypot(factor[n, n], work[n])
+        cosine, sine = length / factor[n, n], work[n] / factor[n, n]
+        factor[n, n] = length
+        for m in range(n + 1, k - 1):
+            factor[m, n] = (factor[m, n] + sine * work[m]) / cosine
+            work[m] = cosine * work[m] - sine * factor[m, n]
+
+
+@_reordered
+def _solve(factor, k, x):
+    """x = (LLᵀ)⁻¹x, in place."""
+    for n in range(k):
+        value = x[n]
+        for m in range(n):
+            value -= factor[n, m] * x[m]
+        x[n] = value / factor[n, n]
+    for n in range(k - 1, -1, -1):
+        x[n] /= factor[n, n]
+        for m in range(n):
+            x[m] -= factor[n, m] * x[n]
