@@ -5,6 +5,7 @@ Samples that starts are found on are made tiny, so that passes have something le
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -28,11 +29,17 @@ TOL = 1e-6
 
 @dataclass(frozen=True)
 class Cut:
-    """A problem, and a way to cut its rows into blocks."""
+    """A problem, a way to cut its rows into blocks, and how it is solved.
+
+    `levels` are the alphas (or radii) in flight, as multiples of that of the problem; `memory` may
+    be so little that not all rows are held that should be.
+    """
 
     recipe: Recipe
     cuts: tuple[float, ...] = (0.5,)
     sampled: int = 3
+    levels: tuple[float, ...] = (1.0,)
+    memory: int = 10**9
 
 
 @contextmanager
@@ -62,93 +69,93 @@ def blocks_of(X: Any, y: np.ndarray, weights: np.ndarray, cuts: tuple[float, ...
     return [(X[part], y[part], weights[part]) for part in parts]
 
 
-def solved(case: Cut, n_threads: int = 1, memory: int | str = "1 GB") -> tuple[Problem, Solution]:
-    """The problem in memory, and its solution by blocks."""
+def solved(case: Cut, n_threads: int = 1) -> tuple[list[Problem], Solution]:
+    """The problems in memory, and their solution by blocks."""
     X, y, weights, arguments = made(case.recipe)
     problem = make_problems(X, y, **arguments).problem
     parts = blocks_of(X, y, weights, case.cuts)
-    source = calls(lambda k: parts[k], len(parts), memory=memory)
+    source = calls(lambda k: parts[k], len(parts), memory=case.memory)
     penalty = arguments["penalty"]
     level = penalty.radius if penalty.is_constraint else arguments["alpha"]
-    model = BlockModel(arguments["loss"], penalty, [level], arguments["fit_intercept"], TOL, 0)
+    levels = [level * multiple for multiple in case.levels]
+    model = BlockModel(arguments["loss"], penalty, levels, arguments["fit_intercept"], TOL, 0)
     with small_samples(case.sampled), using(n_threads):
-        return problem, solve_blocks(source, model)
+        solution = solve_blocks(source, model)
+    return [problem.at_level(level) for level in levels], solution
 
 
-def only(solution: Solution) -> BlockFit:
-    ((fit,),) = solution.fits
-    return fit
+def each_level(case: Cut) -> Iterator[tuple[int, Problem, BlockFit, Solution]]:
+    """The levels, with their problems and fits."""
+    problems, solution = solved(case)
+    (fits,) = solution.fits
+    for number, (problem, fit) in enumerate(zip(problems, fits, strict=True)):
+        yield number, problem, fit, solution
 
 
 def law_gap_bounds_suboptimality(case: Cut) -> None:
     """P(x) − P* ≤ gap, with P of all rows in memory."""
-    problem, solution = solved(case)
-    fit, best = only(solution), optimum(problem)
-    value = objective(problem, problem.join(fit.coef, fit.intercept))
-    room = (1e-7 if best.accuracy > 1e-7 else 1e-12) * (1.0 + abs(best.value))
-    assert fit.gap >= value - best.value - room, (fit.gap, value - best.value)
+    for _, problem, fit, _ in each_level(case):
+        best = optimum(problem)
+        value = objective(problem, problem.join(fit.coef, fit.intercept))
+        room = (1e-7 if best.accuracy > 1e-7 else 1e-12) * (1.0 + abs(best.value))
+        assert fit.gap >= value - best.value - room, (fit.gap, value - best.value)
 
 
 def law_same_value(case: Cut) -> None:
     """The objective that is told is that of all rows."""
-    problem, solution = solved(case)
-    fit = only(solution)
-    value = objective(problem, problem.join(fit.coef, fit.intercept))
-    np.testing.assert_allclose(fit.value, value, rtol=1e-9, atol=1e-12)
+    for _, problem, fit, _ in each_level(case):
+        value = objective(problem, problem.join(fit.coef, fit.intercept))
+        np.testing.assert_allclose(fit.value, value, rtol=1e-9, atol=1e-12)
 
 
 def law_converges(case: Cut) -> None:
-    """The tolerance is reached, as it is in memory, in a few passes."""
-    problem, solution = solved(case)
-    fit = only(solution)
-    assert fit.converged, fit
-    assert len(fit.history) <= 30
-    assert fit.relative_gap <= TOL * (1 + 1e-9)
-    kappa, best = problem.strong_convexity, optimum(problem)
-    if kappa > 0:
-        away = np.linalg.norm(fit.coef - problem.split(best.point)[0])
-        assert away <= np.sqrt(2.0 * fit.gap / kappa) + 2 * best.accuracy * (1.0 + away)
+    """The tolerance is reached, as it is in memory, in some passes."""
+    for _, problem, fit, _ in each_level(case):
+        assert fit.converged, fit
+        assert fit.relative_gap <= TOL * (1 + 1e-9)
+        kappa, best = problem.strong_convexity, optimum(problem)
+        if kappa > 0:
+            away = np.linalg.norm(fit.coef - problem.split(best.point)[0])
+            assert away <= np.sqrt(2.0 * fit.gap / kappa) + 2 * best.accuracy * (1.0 + away)
 
 
 def law_verdicts_are_right(case: Cut) -> None:
     """Every decided row is on its piece at the optimum."""
-    problem, solution = solved(case)
-    fit, best = only(solution), optimum(problem)
-    codes = np.concatenate([
-        solution.kept._codes.get(part, 0) for part in solution.kept._codes.lengths
-    ])  # fmt: skip
-    decisions = decoded(problem, codes)
-    pred = dense_rows(problem) @ best.point
-    size = 1.0 + np.linalg.norm(best.point)
-    room = best.accuracy * size * problem.design.row_norms + 1e-12 * (size + np.abs(pred))
-    decided = ~decisions.undecided & (problem.weights > 0)
-    inside = (pred > decisions.lower - room) & (pred < decisions.upper + room)
-    assert inside[decided].all()
-    kept = np.asarray(fit.kept)
-    assert (kept == ~decisions.dropped).all()
-    assert not kept[problem.weights == 0].any()
+    for number, problem, fit, solution in each_level(case):
+        best, store = optimum(problem), solution.kept._codes
+        codes = np.concatenate([store.get(part, number) for part in store.lengths])
+        decisions = decoded(problem, codes)
+        pred = dense_rows(problem) @ best.point
+        size = 1.0 + np.linalg.norm(best.point)
+        room = best.accuracy * size * problem.design.row_norms + 1e-12 * (size + np.abs(pred))
+        decided = ~decisions.undecided & (problem.weights > 0)
+        inside = (pred > decisions.lower - room) & (pred < decisions.upper + room)
+        assert inside[decided].all()
+        kept = np.asarray(fit.kept)
+        assert (kept == ~decisions.dropped).all()
+        assert not kept[problem.weights == 0].any()
 
 
 def law_same_bits_for_any_threads(case: Cut) -> None:
     """One, two and three threads find the same, to the last bit."""
-    found = [only(solved(case, n_threads)[1]) for n_threads in (1, 2, 3)]
-    for other in found[1:]:
-        assert other.coef.tobytes() == found[0].coef.tobytes()
-        assert (other.intercept, other.gap) == (found[0].intercept, found[0].gap)
-        assert (np.asarray(other.kept) == np.asarray(found[0].kept)).all()
+    (first, *others) = [solved(case, n_threads)[1].fits[0] for n_threads in (1, 2, 3)]
+    for fits in others:
+        for fit, known in zip(fits, first, strict=True):
+            assert fit.coef.tobytes() == known.coef.tobytes()
+            assert (fit.intercept, fit.gap) == (known.intercept, known.gap)
+            assert (np.asarray(fit.kept) == np.asarray(known.kept)).all()
 
 
 def law_cuts_do_not_matter(case: Cut) -> None:
     """Models of two ways to cut the rows are as near to each other as their gaps imply."""
-    problem, one = solved(case)
+    problems, one = solved(case)
     _, other = solved(replace(case, cuts=()))
-    kappa = problem.strong_convexity
-    if kappa == 0:
-        return
-    first, second = only(one), only(other)
-    apart = float(np.linalg.norm(first.coef - second.coef))
-    room = 1e-12 * (1.0 + float(np.linalg.norm(first.coef)))
-    assert apart <= sum(np.sqrt(2.0 * fit.gap / kappa) for fit in (first, second)) + room
+    for problem, *fits in zip(problems, one.fits[0], other.fits[0], strict=True):
+        kappa = problem.strong_convexity
+        if kappa > 0:
+            apart = float(np.linalg.norm(fits[0].coef - fits[1].coef))
+            room = 1e-12 * (1.0 + float(np.linalg.norm(fits[0].coef)))
+            assert apart <= sum(np.sqrt(2.0 * fit.gap / kappa) for fit in fits) + room
 
 
 LAWS = [

@@ -19,11 +19,13 @@ cuts = st.builds(
     recipe=recipes(loss=SMOOTH),
     cuts=st.lists(shares, max_size=8).map(tuple),
     sampled=st.integers(2, 6),
+    levels=st.sampled_from([(1.0,), (10.0, 1.0, 0.5)]),
+    memory=st.sampled_from([10**9, 9000]),
 )
 
 
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.removeprefix("law_"))
-@examples(0.5)
+@examples(0.4)
 @given(case=cuts)
 def test_rows_in_blocks(law, case):
     decided(law, case)
