@@ -210,8 +210,13 @@ def test_blocks_that_do_not_fit_together():
         ss.screen(ss.blocks.calls(lambda k: (X, y if k == 0 else np.ones(20, int)), 2))
     with pytest.raises(ValueError, match=r"block 0: the weight is negative \(first in row 3\)"):
         ss.screen(ss.blocks.calls(lambda k: (X, y, np.where(np.arange(20) == 3, -1.0, 1.0)), 1))
-    with pytest.raises(ValueError, match="block 1: y contains NaN"):
+    with pytest.raises(ValueError, match=r"block 1: y contains NaN \(first in row 0\)"):
         ss.screen(ss.blocks.calls(lambda k: (X, np.full(20, [1.0, np.nan][k])), 2), loss="huber")
+    with pytest.raises(ValueError, match="block 0, from row 0 on: y must hold numbers"):
+        ss.screen(ss.blocks.calls(lambda k: (X, y), 1), loss="huber")
+    ends = np.column_stack([X[:, 0] + 1.0, X[:, 0]])
+    with pytest.raises(ValueError, match="from row 0 on: y has intervals whose lower"):
+        ss.screen(ss.blocks.arrays(X, ends), loss="squared_interval")
     with pytest.raises(ValueError, match="block 0: y is continuous"):
         ss.screen(ss.blocks.calls(lambda k: (X, X[:, 0]), 1))
     with pytest.raises(ValueError, match="one class only"):

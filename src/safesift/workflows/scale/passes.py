@@ -22,6 +22,7 @@ from safesift.losses.base import Piece
 from safesift.penalties import L2, Penalty
 from safesift.problem.decisions import Bounds, Decisions, decide
 from safesift.problem.evaluation import Evaluation, Folded
+from safesift.problem.inputs import as_intervals
 from safesift.problem.problem import Problem, evaluate_together
 from safesift.problem.risk import Risk, Targets, WeightedRows
 from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
@@ -77,7 +78,7 @@ class Query:
         """What the samples ask of their predictions."""
         if self.loss.task == "classification":
             return np.where(y == self.label, 1.0, -1.0)
-        return np.asarray(y, dtype=np.float64)
+        return as_intervals(y) if self.loss.task == "interval" else np.asarray(y, dtype=np.float64)
 
     def problem(self, rows: Any, y: NDArray, weights: Array, divisor: float) -> Problem:
         """The problem on some rows, with the divisor of all."""

@@ -178,7 +178,7 @@ def solve_blocks(source: BlockSource, model: BlockModel, engine: Engine | None =
 
 
 def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveyed:
-    survey = Survey(source, model.loss.task == "classification")
+    survey = Survey(source, model.loss.task)
     tree = Tree(survey.plus)
     for found in engine.map(survey, range(source.n_parts)):
         tree.add(found)
@@ -191,13 +191,6 @@ def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveye
     if not math.isfinite(surveyed.weight):
         raise ValueError("the weights are too large to add up: divide them by the largest one.")
     check_shares(np.array([surveyed.least_weight]), surveyed.weight)
-    assert surveyed.sample is not None
-    kind = surveyed.sample.y.dtype
-    if model.loss.task != "classification" and kind.kind not in "fiub":
-        raise ValueError(
-            f"y must hold numbers for a regression loss, got {kind}: use a classification loss for "
-            "labels."
-        )
     return surveyed
 
 
@@ -231,7 +224,8 @@ def _reading(source: BlockSource, model: BlockModel, surveyed: Surveyed) -> Read
 def _extent(surveyed: Surveyed, reading: Reading) -> Extent:
     assert surveyed.n_features is not None
     blocks = max(len(seals) for seals in surveyed.seals.values())
-    depth = blocks + math.ceil(math.log2(len(surveyed.seals) + 1)) + 1
+    # the tree, and what of it is left over at the end
+    depth = blocks + 2 * math.ceil(math.log2(len(surveyed.seals) + 1))
     norms = surveyed.norms
     if reading.scaling is not None:
         # a bound on the norms of scaled rows: an underflow is all that it is for

@@ -14,6 +14,7 @@ from safesift.design.block_source import Block, BlockSource
 from safesift.design.factory import as_design
 from safesift.design.pool import stacked
 from safesift.design.rows import rows_of
+from safesift.problem.inputs import as_intervals
 
 Array = NDArray[np.float64]
 
@@ -134,12 +135,17 @@ class Survey:
     Parameters
     ----------
     source : BlockSource
-    labelled : bool
-        Whether targets are labels.
+    task : str
+        Of the loss: what targets are.
     """
 
     source: BlockSource
-    labelled: bool
+    task: str
+
+    @property
+    def labelled(self) -> bool:
+        """Whether targets are labels."""
+        return self.task == "classification"
 
     def __call__(self, part: int) -> Surveyed:
         found = Surveyed(seals={part: []})
@@ -153,6 +159,8 @@ class Survey:
         labels = label_weights = None
         if self.labelled:
             labels, label_weights = self._labels(block, carrying)
+        else:
+            self._check_numbers(block)
         weights = block.weights
         return Surveyed(
             place=self.source.place(block.part),
@@ -184,6 +192,20 @@ class Survey:
         # pairwise sums, as W itself is one
         weights = [float(block.weights[carrying & (y == label)].sum()) for label in labels]
         return labels, np.array(weights)
+
+    def _check_numbers(self, block: Block) -> None:
+        """Refuse targets that are no numbers, or no intervals."""
+        y = block.y
+        try:
+            if y.dtype.kind not in "fiub":
+                raise ValueError(f"y must hold numbers for such a loss, got {y.dtype}.")
+            if self.task == "interval":
+                as_intervals(y)
+            elif y.ndim != 1 or not np.isfinite(y).all():
+                raise ValueError("y must be one finite number per row.")
+        except ValueError as error:
+            place = self.source.place(block.part)
+            raise ValueError(f"{place}, from row {block.start} on: {error}") from None
 
     def _drawn(self, block: Block) -> Sample:
         keys = _hash(block.part, block.start + np.arange(block.n_rows))
