@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -137,6 +138,23 @@ def test_several_classes_class_weights_and_regression():
         known = ss.SafeRegressor(loss, alpha=1e-3).fit(X, target, weights)
         np.testing.assert_allclose(found.coef_, known.coef_, atol=2e-3)
         assert abs(found.intercept_ - known.intercept_) < 2e-3
+
+
+def test_intervals_and_balls():
+    X, _, weights = samples()
+    rng = np.random.default_rng(1)
+    middle = X @ [1.0, -1.0, 0.0, 0.5] + 0.3 * rng.normal(size=N)
+    ends = np.column_stack([middle - 0.5, np.where(middle > 1, np.inf, middle + 0.5)])
+    found = ss.IntervalRegressor(alpha=1e-3).fit(ss.blocks.arrays(X, ends, weights))
+    known = ss.IntervalRegressor(alpha=1e-3).fit(X, ends, weights)
+    np.testing.assert_allclose(found.coef_, known.coef_, atol=2e-3)
+    assert (np.asarray(found.kept_) == known.kept_).mean() > 0.99
+    for penalty in ("l1", "elastic_net", ss.penalties.L2Ball(0.5), ss.penalties.L1Ball(0.5)):
+        arguments = {"penalty": penalty, "alpha": 1e-2, "loss": "huber"}
+        found = ss.SafeRegressor(**arguments).fit(ss.blocks.arrays(X, middle, weights))
+        known = ss.SafeRegressor(**arguments).fit(X, middle, weights)
+        np.testing.assert_allclose(found.coef_, known.coef_, atol=5e-3)
+        assert ((found.coef_ == 0) == (known.coef_ == 0)).all()
 
 
 def test_columns_in_units_of_their_deviation():
@@ -335,8 +353,9 @@ def test_pieces_of_rows_in_memory_and_on_disk(n_codes, budget):
         store.put(part, k, codes)
     store.patch(3, 1, np.array([5, 999]), np.array([1, 2], np.uint8))
     known[3, 1][[5, 999]] = 1, 2
-    for (part, k), codes in known.items():
-        assert (store.get(part, k) == codes).all()
+    for whose in (store, pickle.loads(pickle.dumps(store))):
+        for (part, k), codes in known.items():
+            assert (whose.get(part, k) == codes).all()
     true = np.arange(n_codes) == 1
     mask = RowMask(store, [0, 1], true)
     expected = np.concatenate([true[known[p, 0]] | true[known[p, 1]] for p in lengths])

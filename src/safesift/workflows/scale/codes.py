@@ -37,7 +37,7 @@ class CodeStore:
         self._sizes = {part: self._packed_size(n) for part, n in self.lengths.items()}
         ends = np.cumsum([n_problems * size for size in self._sizes.values()], dtype=np.int64)
         self._starts = dict(zip(self._sizes, [0, *ends.tolist()[:-1]], strict=True))
-        n_bytes = int(ends[-1]) if len(ends) else 0
+        self._n_bytes = n_bytes = int(ends[-1]) if len(ends) else 0
         # a file without a name: whatever ends the process, nothing is left of it
         self._file: Any = None
         if n_bytes > budget:
@@ -47,6 +47,14 @@ class CodeStore:
             self._memory = np.zeros(n_bytes, dtype=np.uint8)
         else:
             os.ftruncate(self._file.fileno(), n_bytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for somebody else has all of it in memory."""
+        state = dict(vars(self))
+        if self._file is not None:
+            content = os.pread(self._file.fileno(), self._n_bytes, 0)
+            state |= {"_file": None, "_memory": np.frombuffer(content, dtype=np.uint8).copy()}
+        return state
 
     @property
     def on_disk(self) -> bool:
