@@ -26,11 +26,11 @@ from safesift.design.base import Design
 from safesift.losses import Loss
 from safesift.penalties import L2
 from safesift.problem.duality import Dual
-from safesift.problem.evaluation import Evaluation, Folded
+from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Constant, Risk, Targets, WeightedRows
 from safesift.regions.near import ball_radius, proved_curvature_floor
-from safesift.workflows.scale.found import Found, RaySums
+from safesift.workflows.scale.found import Balance, Found, RaySums
 from safesift.workflows.scale.passes import Query
 
 Array = NDArray[np.float64]
@@ -162,7 +162,7 @@ class Proof:
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def proof(problem: Problem, query: Query, found: Found, folded: Folded) -> Proof:
+def proof(problem: Problem, query: Query, found: Found, balance: Balance) -> Proof:
     """The gap at the point of a query, and the ball, from what a pass found there."""
     nothing = np.empty(0)
     at = problem._evaluation(
@@ -176,7 +176,7 @@ def proof(problem: Problem, query: Query, found: Found, folded: Folded) -> Proof
         assert found.rays is not None
         gap = most - max(_dual_value(problem, at, found.rays), 0.0)
     gap = math.inf if math.isnan(gap) else max(gap, 0.0)
-    radius = _radius(problem, at, folded)
+    radius = _radius(problem, at, balance)
     return Proof(problem, at, gap, problem.reference, radius, found.clearance)
 
 
@@ -218,7 +218,7 @@ def _conjugates(loss: Loss, rays: RaySums, scales: Array) -> Array:
     return np.where(scales == 1.0, rays.ones, scales * (quadratic * scales + linear))
 
 
-def _radius(problem: Problem, at: Evaluation, folded: Folded) -> float:
+def _radius(problem: Problem, at: Evaluation, balance: Balance) -> float:
     """How far every optimum is from the point, if no folded row leaves its piece on the way."""
     if math.isinf(problem.loss.proved_smoothness):
         return math.inf
@@ -226,9 +226,10 @@ def _radius(problem: Problem, at: Evaluation, folded: Folded) -> float:
     steepness = norm(at.subgradient) + problem.rounding(at).gradient
     if kappa > 0 and not problem.fit_intercept:
         return ball_radius(steepness, at.subgradient_slack, kappa)
-    if folded.Q is None:
+    Q = balance.folded(d).Q
+    if Q is None:
         return math.inf
-    H, error = folded.Q.copy(), folded.Q_error * float(np.trace(folded.Q)) * (1.0 + 1e-6)
+    H = Q.copy()
     H[range(p), range(p)] += kappa
-    floor = proved_curvature_floor(H, error + 4 * EPS * kappa * d)
+    floor = proved_curvature_floor(H, balance.error + 4 * EPS * kappa * d)
     return ball_radius(steepness, at.subgradient_slack, floor)

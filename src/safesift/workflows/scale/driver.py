@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Sequence
@@ -31,11 +30,13 @@ from safesift.workflows.scale.reading import Reading
 
 Array = NDArray[np.float64]
 
-# how far rows are held, in units of how the sample's solution scatters, pass by pass; and as a
-# share of the size of the point
-_WIDE, _NEAR = (3.0, 0.5, 0.1), 1e-6
+# how far rows are held, in units of how the sample's solution scatters, and as a share of the size
+# of the point; and by how much less once hardly a row moves, next to those that are held
+_WIDE, _NEAR, _NARROWER, _HARDLY_ANY = 3.0, 1e-6, 0.2, 0.01
 # the reduced problem is solved to this share of what is asked for
 _SHARPER, _TIGHT = 1e-3, 1e-9
+# the first step is at most so many times as long as the point
+_TRUSTED = 100.0
 # of a quadratic function, relative to its curvature
 _DAMPING = 1e-13
 # what held rows may take, as a share of the budget; a held row is held twice while it is solved for
@@ -80,11 +81,11 @@ class State:
         self.best: Proof | None = None
         self.proof: Proof | None = None
         self.history: list[PassRecord] = []
-        self.done = False
+        self.wide, self.done = _WIDE, False
         self.last_try = False
         # how far a step may lead: nobody knows how far a model made of pieces can be trusted
         spread = 0.0 if query.spread is None else norm(query.spread)
-        self.trust = 2.0 * norm(query.point) + 4.0 * spread + unit
+        self.trust = _TRUSTED * (norm(query.point) + spread + unit)
 
     @property
     def proved(self) -> Proof:
@@ -130,17 +131,16 @@ class Driver:
     def run(self, states: Sequence[State], most_passes: int = MOST_PASSES) -> None:
         """Go on until all problems are done, or so many passes are made for them."""
         most_passes += self.n_passes - 1
-        for step in itertools.count():
-            active = [state for state in states if not state.done]
-            if not active or self.n_passes >= most_passes:
+        while active := [state for state in states if not state.done]:
+            if self.n_passes >= most_passes:
                 break
-            self._step(active, step)
+            self._step(active)
         for state in active:
             self._leave_undecided(state)
 
-    def _step(self, active: list[State], step: int) -> None:
+    def _step(self, active: list[State]) -> None:
         """One pass, and what comes of it for every problem that is not done."""
-        self._prepare(active, _WIDE[min(step, len(_WIDE) - 1)])
+        self._prepare(active)
         found, held = self._pass([state.query for state in active], active)
         self.n_passes += 1
         progress.report("passes", self.n_passes, MOST_PASSES)
@@ -156,7 +156,7 @@ class Driver:
 
     # --- a pass -------------------------------------------------------------------------------
 
-    def _prepare(self, active: list[State], wide: float) -> None:
+    def _prepare(self, active: list[State]) -> None:
         """How far rows are held this time; what is compared with what."""
         places = {state.number: k for k, state in enumerate(active)}
         for state in active:
@@ -167,7 +167,8 @@ class Driver:
             if query.anew and query.after is not None:
                 query = replace(query, after=places.get(state.number - 1))
             size = norm(query.point) or state.unit
-            state.query = replace(query, wide=wide, near=max(query.near, _NEAR * size))
+            near = max(query.near, _NEAR * size)
+            state.query = replace(query, wide=state.wide, near=near)
 
     def _pass(self, queries: list[Query], active: list[State]) -> tuple[Sequence[Found], Held]:
         n_rows = self._extent.n_rows
@@ -207,8 +208,10 @@ class Driver:
             base = Balance()
         state.balance = base.plus(found.added, found.removed)
         state.query = replace(query, anew=not query.exact, after=None)
+        if state.history and found.n_moved <= _HARDLY_ANY * state.history[-1].n_undecided:
+            state.wide *= _NARROWER
         problem = self._extent.problem(query, found, state.unit, found.constant)
-        state.proof = proof(problem, query, found, self._folded(state))
+        state.proof = proof(problem, query, found, state.balance)
         state.history.append(
             PassRecord(
                 self.n_passes, time.perf_counter() - self._began, state.proof.gap,
@@ -259,8 +262,7 @@ class Driver:
         if len(held) == 0:
             return self._quadratic_minimum(query, folded, proved)
         # what it proposes is proved elsewhere: how far these sums may be off does not matter here
-        known = replace(folded, Q_error=0.0, q_error=0.0, r_error=0.0)
-        problem = replace(self._held_problem(query, held), folded=known)
+        problem = replace(self._held_problem(query, held), folded=folded)
         tol = min(_SHARPER * self._tol, _TIGHT)
         settings = Settings(tol, 1000, Screening(guesses=False), decided=())
         ((fit,),) = solve_path([[problem]], settings, [query.point])

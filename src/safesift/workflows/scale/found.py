@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.numerics import EPS
 from safesift.design.pool import stacked
 from safesift.problem.evaluation import Folded
 from safesift.problem.looks import SampleSums
@@ -190,33 +191,35 @@ class Balance:
         return Balance(_both(self.added, added), _both(self.removed, removed))
 
     @property
-    def cancelled(self) -> bool:
-        """Whether so much came and went that a sum made anew would be better."""
-        return not self._ratio <= _CANCELLED
+    def _traces(self) -> tuple[float, float]:
+        """Of what came and of what went."""
+        both = (self.added, self.removed)
+        came, went = (0.0 if one is None or one.Q is None else np.trace(one.Q) for one in both)
+        return float(came), float(went)
 
     @property
-    def _ratio(self) -> float:
-        """The largest (d₁ + d₂)/(d₁ − d₂) of the diagonals of what came and what went."""
-        if self.removed is None or self.removed.Q is None:
-            return 1.0
-        assert self.added is not None and self.added.Q is not None
-        came, went = np.diag(self.added.Q), np.diag(self.removed.Q)
-        used = came > 0
-        with np.errstate(divide="ignore"):
-            ratios = (came[used] + went[used]) / np.maximum(came[used] - went[used], 0.0)
-        return float(np.max(ratios, initial=1.0))
+    def cancelled(self) -> bool:
+        """Whether so much came and went that a sum made anew would be better."""
+        came, went = self._traces
+        return not came + went <= _CANCELLED * (came - went) and came > 0
+
+    @property
+    def error(self) -> float:
+        """‖computed Q − exact‖: e·ccᵀ has the norm e·‖c‖², and ‖c‖² is the trace, of either sum."""
+        if self.added is None:
+            return 0.0
+        lost = max(one.Q_error for one in (self.added, self.removed) if one is not None) + 4 * EPS
+        return lost * sum(self._traces) * (1.0 + 1e-6)
 
     def folded(self, n_columns: int) -> Folded:
-        """The difference, and how far it may be off.
-
-        |error of Q| ≤ e₁c₁c₁ᵀ + e₂c₂c₂ᵀ ≤ max(e₁, e₂)·ccᵀ with c² = d₁ + d₂, which is at most the
-        largest ratio times what is left on the diagonal.
-        """
+        """The difference, for whoever needs no bounds on its errors."""
         if self.added is None:
             return Folded(np.zeros(n_columns), 0.0)
-        if self.removed is None:
-            return self.added
         came, went = self.added, self.removed
-        minus = replace(went, q=-went.q, r=-went.r, Q=None if went.Q is None else -went.Q)
-        both = came.plus(minus)
-        return replace(both, Q_error=both.Q_error * self._ratio * (1.0 + 1e-6))
+        if went is None:
+            return Folded(came.q, came.r, came.Q)
+        Q = came.Q
+        if went.Q is not None:
+            assert Q is not None  # what went had come
+            Q = Q - went.Q
+        return Folded(came.q - went.q, came.r - went.r, Q)
