@@ -33,6 +33,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/costs.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/mining.py
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/leave_one_out.py

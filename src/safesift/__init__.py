@@ -40,10 +40,17 @@ _PUBLIC = {
     "safesift.workflows.path": ("PathResult", "safe_path"),
     "safesift.workflows.ranges": ("RangeResult", "screen_range"),
     "safesift.workflows.repair": ("solve_and_repair",),
+    "safesift.workflows.scale.results": ("BlockScreening",),
     "safesift.workflows.screening": ("screen",),
     "safesift.workflows.verdicts": ("ScreeningResult",),
 }
-_MODULES = ("grids", "losses", "penalties", "regions")
+_MODULES = {
+    "blocks": "safesift.design.block_sources",
+    "grids": "safesift.grids",
+    "losses": "safesift.losses",
+    "penalties": "safesift.penalties",
+    "regions": "safesift.regions",
+}
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = ["__version__", *sorted((*_MODULES, *_HOME))]
@@ -58,10 +65,12 @@ registry.provide("plot_screening", "safesift.faces.plotting")
 registry.provide("summary", "safesift.faces.report")
 registry.provide("summary_of_leaving_out", "safesift.faces.leaving_out")
 registry.provide("estimator_of", "safesift.estimators.models")
+registry.provide("estimator_of_blocks", "safesift.estimators.models")
 registry.provide("format_of", "safesift.faces.files")
 
 if TYPE_CHECKING:
     from safesift import grids, losses, penalties, regions
+    from safesift.design import block_sources as blocks
     from safesift.estimators.classifier import SafeClassifier
     from safesift.estimators.compression_curve import CompressionCurve, compression_curve
     from safesift.estimators.cross_validation import SafeClassifierCV, SafeRegressorCV
@@ -86,13 +95,14 @@ if TYPE_CHECKING:
     from safesift.workflows.path import PathResult, safe_path
     from safesift.workflows.ranges import RangeResult, screen_range
     from safesift.workflows.repair import solve_and_repair
+    from safesift.workflows.scale.results import BlockScreening
     from safesift.workflows.screening import screen
     from safesift.workflows.verdicts import ScreeningResult
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"safesift.{name}")
+        return importlib.import_module(_MODULES[name])
     if name in _HOME:
         value = getattr(importlib.import_module(_HOME[name]), name)
         globals()[name] = value

@@ -69,7 +69,7 @@ class DenseDesign(RowDesign):
     def fingerprint(self) -> bytes:
         return fingerprint(self.intercept, self.array)
 
-    def _as_held(self) -> DenseDesign:
+    def as_held(self) -> DenseDesign:
         return replace(self, held=True)
 
     def hold(self, rows: NDArray) -> RowDesign:

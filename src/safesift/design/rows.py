@@ -63,9 +63,9 @@ class RowDesign(BlockedRows):
         """A copy of some rows that is read again and again, and counted once."""
         copied = self.take(rows)
         tally.count(copied.n_samples)
-        return copied._as_held()
+        return copied.as_held()
 
-    def _as_held(self) -> RowDesign:
+    def as_held(self) -> RowDesign:
         """The same rows, counted no more; a kind of matrix that cannot tell is counted on."""
         return self
 

@@ -276,7 +276,7 @@ class SparseDesign(CsrProducts):
     def fingerprint(self) -> bytes:
         return fingerprint(self.intercept, self.matrix)
 
-    def _as_held(self) -> SparseDesign:
+    def as_held(self) -> SparseDesign:
         return replace(self, held=True)
 
     def take(self, rows: NDArray) -> SparseDesign:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
 from safesift.regions import Region
 from safesift.solvers.records import Fit
+from safesift.workflows.scale.solve import Solution
 
 Array = NDArray[np.float64]
 
@@ -94,6 +96,28 @@ class Classification(ClassifierMixin, LinearModel):
             "kept_per_class_": kept,
             "undecided_": np.any([fit.undecided for fit in fits], axis=0),
             "history_": histories[0] if binary else histories,
+        }
+
+    def _block_weights(self, classes: NDArray, totals: Array) -> Array | None:
+        if self.class_weight is None:
+            return None
+        return self._class_weights(classes, totals, classes)
+
+    def _block_attributes(self, solution: Solution) -> dict[str, Any]:
+        fits = [fits[0] for fits in solution.fits]
+        gaps, binary = np.array([fit.gap for fit in fits]), len(fits) == 1
+        histories = [[asdict(record) for record in fit.history] for fit in fits]
+        return {
+            "classes_": solution.classes,
+            "coef_": np.stack([fit.coef for fit in fits]),
+            "intercept_": np.array([fit.intercept for fit in fits]),
+            "dual_gap_": float(gaps[0]) if binary else gaps,
+            "n_iter_": max(len(fit.history) for fit in fits),
+            "kept_": solution.kept,
+            "kept_per_class_": tuple(fit.kept for fit in fits),
+            "undecided_": solution.undecided,
+            "history_": histories[0] if binary else histories,
+            "scaling_": solution.reading.scaling,
         }
 
     # --- using ------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ class CrossValidated(LinearModel):
 
     @whole
     @computes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
         """Choose alpha by cross-validation, and fit the model on all samples with it.
 
         Parameters

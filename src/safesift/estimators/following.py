@@ -38,7 +38,9 @@ def whole(fit: Method) -> Method:
 
     @_with_callbacks
     @functools.wraps(fit)
-    def fit_whole(self: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Any:
+    def fit_whole(
+        self: Any, X: Any, y: Any = None, sample_weight: Any = None, **params: Any
+    ) -> Any:
         before = fitted_attributes(self)
         try:
             with _followed(self, X, y, sample_weight):

@@ -51,6 +51,9 @@ class KernelMachine(LinearModel):
         gamma_: float | None
         kernel_shift_: float | None
 
+    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """A kernel needs all pairs of rows: they are never read a block at a time."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,22 +19,29 @@ from safesift.alerts import warn
 from safesift.arithmetic.threads import computes
 from safesift.design import as_design
 from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
+from safesift.design.block_source import ArraySource, BlockSource
 from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
+from safesift.parameters import check_positive
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_penalty, make_problems
 from safesift.problem.problem import Problem
+from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
+from safesift.workflows.scale.results import block_model, complain, refuse_given
+from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
 
 _TARGETS = {"classification": "labels", "regression": "numbers", "interval": "intervals"}
 # what validation keeps as it is; anything else becomes float64
 FLOATS = [np.float64, np.float32]
+# memory maps beyond that are read a block at a time, and what is then held of them
+_LARGEST_MAP, _MEMORY_OF_MAPS = 10**9, "1 GB"
 # fitted attributes that tell of the samples and not of a solution
 _OF_SAMPLES = ("n_features_in_", "feature_names_in_", "classes_")
 
@@ -109,15 +117,16 @@ class LinearModel(Followable, BaseEstimator):
 
     @whole
     @computes
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are. Or rows in blocks, made by
+            `safesift.blocks`, which have their targets and weights with them.
         y : array of shape (n_samples,), or (n_samples, 2) for intervals
-            Labels, numbers, or lower and upper ends.
+            Labels, numbers, or lower and upper ends. None with blocks.
         sample_weight : array of shape (n_samples,), optional
             Weight 0 is exactly removal, weight 2 exactly repetition.
 
@@ -127,12 +136,67 @@ class LinearModel(Followable, BaseEstimator):
         """
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
+        source = self._blocks(X, y, sample_weight)
+        if source is not None:
+            return self._fit_blocks(source, settings, loss, penalty)
         samples = self._read(X, y, sample_weight)
         problems = self._problems(samples, loss, penalty, self.alpha)
         (fits,) = self._solve([problems], settings, self._starts(problems))
         self._publish(self._attributes(samples, fits), fits)
         self._warn(settings, missed(fits), len(fits))
         return self
+
+    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
+        """Rows that come in blocks, if these are such; memory maps beyond a size are."""
+        if isinstance(X, BlockSource):
+            refuse_given(
+                "fit", y=(y, None), sample_weight=(sample_weight, None),
+                screening=(self.screening, "auto"), solver=(self.solver, "auto"),
+                warm_start=(self.warm_start, False),
+            )  # fmt: skip
+            return X
+        large = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _LARGEST_MAP
+        usual = self.screening == "auto" and self.solver == "auto" and not self.warm_start
+        smooth = math.isfinite(self._checked_loss().proved_smoothness)
+        if large and usual and smooth and y is not None:
+            return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
+        return None
+
+    def _fit_blocks(
+        self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty
+    ) -> Self:
+        """Fit rows that come in blocks, in a few passes."""
+        alpha = check_positive("alpha", self.alpha)
+        training = Training(loss, penalty, alpha, None, bool(self.fit_intercept))
+        model = block_model(training, [alpha], settings.tol, settings.seed)
+        solution = solve_blocks(source, replace(model, class_weights=self._block_weights))
+        self.n_features_in_ = len(solution.fits[0][0].coef)
+        names = source.feature_names
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.__dict__.update(self._block_attributes(solution))
+        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
+        return self
+
+    def _block_weights(self, classes: NDArray, totals: Array) -> Array | None:
+        """What the weights of classes are multiplied by; None for nothing."""
+        return None
+
+    def _block_attributes(self, solution: Solution) -> dict[str, Any]:
+        """Fitted attributes, of one problem here; rows are told of part by part."""
+        ((fit,),) = solution.fits
+        return {
+            "coef_": fit.coef,
+            "intercept_": fit.intercept,
+            "dual_gap_": float(fit.gap),
+            "n_iter_": len(fit.history),
+            "kept_": fit.kept,
+            "undecided_": fit.undecided,
+            "history_": [asdict(record) for record in fit.history],
+            "scaling_": solution.reading.scaling,
+        }
 
     @abstractmethod
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
@@ -312,6 +376,10 @@ class LinearModel(Followable, BaseEstimator):
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how: Any) -> Any:
     """As scikit-learn validates, but masks count, and a column without numbers is named."""
     refuse_mask("X", X)
+    if isinstance(X, BlockSource):
+        raise TypeError(
+            f"{type(estimator).__name__} does not take rows in blocks here: pass a matrix."
+        )
     if y is not None and not isinstance(y, str):
         y = plain_array("y", y)
         refuse_missing("y", y)

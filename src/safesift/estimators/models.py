@@ -8,6 +8,9 @@ from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.interval import IntervalRegressor
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import SafeRegressor
+from safesift.losses import LOSSES, Loss
+from safesift.registry import resolve
+from safesift.workflows.scale.results import BlockScreening
 from safesift.workflows.verdicts import ScreeningResult
 
 MODELS: dict[str, type[LinearModel]] = {
@@ -28,3 +31,15 @@ def estimator_of(result: ScreeningResult) -> LinearModel:
     weights = problem.weights
     samples = Samples(problem.design, problem.y, weights, weights, result.classes)
     return model._fitted_from(samples, fits)
+
+
+def estimator_of_blocks(result: BlockScreening) -> LinearModel:
+    """The model of rows that came in blocks, as `fit` would have left it."""
+    loss = resolve("loss", result.training.loss, LOSSES, Loss)
+    model = MODELS[loss.task](**vars(result.training))
+    model.n_features_in_ = len(result.fits[0].coef)
+    names = result.solution.reading.source.feature_names
+    if names is not None:
+        model.feature_names_in_ = np.array(names, dtype=object)
+    model.__dict__.update(model._block_attributes(result.solution))
+    return model

@@ -377,13 +377,13 @@ class Problem(Brief):
 
     def reduce(self, decisions: Decisions) -> Problem:
         """Fold the decided samples away: same optima, fewer rows, the same divisor W."""
-        folded = self._fold(decisions)
+        folded = self.fold(decisions)
         if self.folded is not None:
             folded = folded.plus(self.folded)
         return replace(self.restrict(decisions.undecided), folded=folded)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def _fold(self, decisions: Decisions) -> Folded:
+    def fold(self, decisions: Decisions) -> Folded:
         """The sums over the samples that are decided, and their errors: of sums and of terms.
 
         The linear term of a piece is a difference of numbers as large as the quadratic one times

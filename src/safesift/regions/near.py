@@ -38,6 +38,8 @@ _MAX_ROUNDS = 3
 _MANY, _FEW_ROWS = 0.02, 1000
 # inverse iterations for the least eigenvalue, and the share of it that is then proved
 _ITERATIONS, _SHARE = 3, 0.5
+# where it cannot be proved, this share of it is tried
+_SMALLER = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +64,8 @@ class NearOptimum(Region):
             return Everything("the loss has no curvature")
         steepness = norm(certificate.at.subgradient) + center.gradient_error
         if problem.strong_convexity > 0 and not problem.fit_intercept:
-            return _ball(certificate, _radius(steepness, center.slack, problem.strong_convexity))
+            radius = ball_radius(steepness, center.slack, problem.strong_convexity)
+            return _ball(certificate, radius)
         if self.gram is None:
             return Everything("the penalty has no curvature")
         return self._confirmed(center, self.gram, steepness)
@@ -74,7 +77,7 @@ class NearOptimum(Region):
         weights, kept = center.curvature(), np.ones(center.problem.design.n_samples, dtype=bool)
         for _ in range(_MAX_ROUNDS):
             gram.move(problem.shares * weights)
-            radius = _radius(steepness, center.slack, _least_curvature(problem, gram, columns))
+            radius = ball_radius(steepness, center.slack, _least_curvature(problem, gram, columns))
             failing = _failing(center, weights, radius)
             if not failing.any():
                 return _ball(center.certificate, radius)
@@ -85,7 +88,7 @@ class NearOptimum(Region):
         return Everything("no curvature can be proved")
 
 
-def _radius(steepness: float, slack: float, curvature: float) -> float:
+def ball_radius(steepness: float, slack: float, curvature: float) -> float:
     """The largest r with curvature·r² ≤ steepness·r + slack."""
     if not curvature > 0:
         return math.inf
@@ -182,19 +185,27 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
 
 
 def proved_curvature_floor(H: Array, error: float) -> float:
-    """A θ with H ⪰ θI for every matrix within `error` of H, at best half of what is true.
+    """A θ with H ⪰ θI for every matrix within `error` of H, about half of what is true.
 
     A computed factor of H − θI is the exact one of a matrix no further away than
     (d + 2)·EPS·trace. 0 where nothing can be proved. H is overwritten.
     """
     error += (len(H) + 8) * EPS * float(np.trace(H))
+    diagonal = np.diag(H).copy()
     try:
         theta = _SHARE * _least_eigenvalue(H)
-        H.flat[:: len(H) + 1] -= theta
-        cholesky(H)
     except (np.linalg.LinAlgError, ValueError):
         return 0.0
-    return max(theta - error, 0.0)
+    # a few inverse iterations may have found another eigenvalue than the least
+    while theta > error:
+        H.flat[:: len(H) + 1] = diagonal - theta
+        try:
+            cholesky(H)
+        except (np.linalg.LinAlgError, ValueError):
+            theta *= _SMALLER
+        else:
+            return theta - error
+    return 0.0
 
 
 def _least_eigenvalue(H: Array) -> float:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.threads import computes
+from safesift.design.block_source import BlockSource
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
+from safesift.parameters import check_positive
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds, Decisions, Fold, check_fold, decide
 from safesift.problem.inputs import make_problems
@@ -30,6 +32,7 @@ from safesift.solvers import (
     solve_path,
     spending,
 )
+from safesift.workflows.scale.results import refuse_given, screen_blocks
 from safesift.workflows.verdicts import Screened, ScreeningResult
 
 Array = NDArray[np.float64]
@@ -39,7 +42,7 @@ Effort = Literal["full", "quick"]
 @computes
 def screen(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
@@ -58,7 +61,7 @@ def screen(
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
-) -> ScreeningResult:
+) -> Any:
     """Find the samples that provably cannot change the optimum of a regularised empirical risk.
 
     The risk is (1/W) Σ s_i f(a_iᵀx + c; y_i) + alpha·R(x) with W = Σ s_i. It is solved as
@@ -70,10 +73,11 @@ def screen(
     ----------
     X : array, CSR matrix, pandas or polars frame, Design, of shape (n_samples, n_features)
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
-        must have been told of the intercept.
+        must have been told of the intercept. Or rows in blocks, made by `safesift.blocks`, which
+        have their targets and weights with them.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Labels for a classification loss, numbers for a regression loss, lower and upper ends for
-        an interval loss (-inf and inf allowed; one column means width zero).
+        an interval loss (-inf and inf allowed; one column means width zero). None with blocks.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -118,7 +122,8 @@ def screen(
     Returns
     -------
     ScreeningResult
-        Its `reason` says, where little is proved, why, and what would help.
+        Its `reason` says, where little is proved, why, and what would help. For rows in blocks a
+        `BlockScreening`, which writes the kept rows a block at a time.
 
     Examples
     --------
@@ -148,6 +153,14 @@ def screen(
     )
     _check_effort(effort, coef)
     training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
+    if isinstance(X, BlockSource):
+        refuse_given(
+            "screen", y=(y, None), sample_weight=(sample_weight, None), coef=(coef, None),
+            effort=(effort, "full"), screening=(screening, "auto"), solver=(solver, "auto"),
+            fold=(fold, "auto"),
+        )  # fmt: skip
+        check_positive("alpha", alpha)
+        return screen_blocks(X, training, settings.tol, settings.seed)
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
     problems = inputs.problems
     settings.screening.validate(problems[0])

@@ -1,0 +1,133 @@
+"""Samples larger than memory: re-readable blocks of rows, wherever they come from.
+
+What these functions return goes wherever X and y do: `SafeClassifier.fit`, `SafeRegressor.fit`,
+`screen`, `safe_path`. Rows are read in a few passes, and what is held of them, together with all
+matrices, fits into `memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from safesift.design.block_source import ArraySource, BlockSource, CallSource
+from safesift.design.file_source import FileSource
+
+__all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "feather", "parquet"]
+
+
+def arrays(
+    X: Any, y: Any, weight: Any = None, *, memory: int | str = "1 GB", scale: str | None = None
+) -> BlockSource:
+    """The rows of one matrix, such as a memory map, which is never copied whole.
+
+    Parameters
+    ----------
+    X : array, memory map, CSR matrix or frame of shape (n_samples, n_features)
+    y : array of shape (n_samples,), or (n_samples, 2) for intervals
+    weight : array of shape (n_samples,), optional
+    memory : int or str, default="1 GB"
+        The budget for rows that are held and for matrices with a row for each column, of all
+        problems in flight.
+    scale : None or "standard", default=None
+        "standard": columns are centred and divided by their deviation, found in the first pass.
+        What is certified is then the scaled problem; coefficients are told in the units of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import safesift as ss
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(5000, 4))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=5000) > 0
+    >>> model = ss.SafeClassifier(alpha=1e-3).fit(ss.blocks.arrays(X, y))
+    >>> bool(np.allclose(model.coef_, ss.SafeClassifier(alpha=1e-3).fit(X, y).coef_, atol=1e-3))
+    True
+    """
+    return ArraySource(X, y, weight, memory, scale)
+
+
+def calls(
+    make_block: Callable[[int], tuple],
+    n_blocks: int,
+    *,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """Blocks that a function makes again whenever it is asked to.
+
+    Parameters
+    ----------
+    make_block : callable
+        `make_block(k)` returns (X, y) or (X, y, weight) for k = 0 … n_blocks − 1: always the same
+        for the same k, on whatever thread it is called. Rows may be an array or a CSR matrix.
+    n_blocks : int
+    memory, scale
+        As for `arrays`.
+    """
+    return CallSource(make_block, n_blocks, memory, scale)
+
+
+def parquet(
+    paths: Any,
+    *,
+    target: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """Parquet files, a row group at a time, only the columns that are needed.
+
+    Parameters
+    ----------
+    paths : str, Path, or sequence of them
+        Files, directories, or patterns such as ``"clicks/**/*.parquet"``. Directories named like
+        ``day=3`` make a column `day`.
+    target : str, or pair of str for the ends of intervals
+    columns : sequence of str, optional
+        The features; by default all columns but target and weight.
+    weight : str, optional
+    memory, scale
+        As for `arrays`.
+    """
+    return FileSource(paths, "parquet", target, columns, weight, memory, scale)
+
+
+def csv(
+    paths: Any,
+    *,
+    target: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """CSV files with a header, each read from its beginning in every pass; see `parquet`."""
+    return FileSource(paths, "csv", target, columns, weight, memory, scale)
+
+
+def arrow(
+    paths: Any,
+    *,
+    target: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """Arrow IPC files; see `parquet`."""
+    return FileSource(paths, "arrow", target, columns, weight, memory, scale)
+
+
+def feather(
+    paths: Any,
+    *,
+    target: str | Sequence[str],
+    columns: Sequence[str] | None = None,
+    weight: str | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """Feather files (version 2); see `parquet`."""
+    return FileSource(paths, "feather", target, columns, weight, memory, scale)

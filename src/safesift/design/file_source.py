@@ -1,0 +1,205 @@
+"""Files of named columns as sources of blocks, read by `pyarrow.dataset`."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from os.path import dirname
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safesift.design.block_source import BLOCK_ENTRIES, BlockSource, Raw
+from safesift.registry import naming_extra
+
+_FORMATS = ("parquet", "csv", "arrow", "feather")
+
+
+class FileSource(BlockSource):
+    """Some columns of many files, a row group or a file being a part.
+
+    Parameters
+    ----------
+    paths : str, Path or sequence of them
+        Files, directories, or patterns such as "clicks/**/*.parquet".
+    kind : str
+        The format, as `pyarrow.dataset` calls it.
+    target : str or pair of str
+        The column of targets, or those of the lower and upper ends of intervals.
+    columns : sequence of str, optional
+        The features, all other columns by default.
+    weight : str, optional
+        The column of weights.
+    """
+
+    def __init__(
+        self,
+        paths: Any,
+        kind: str,
+        target: str | Sequence[str],
+        columns: Sequence[str] | None,
+        weight: str | None,
+        memory: int | str,
+        scale: str | None,
+    ) -> None:
+        super().__init__(memory, scale)
+        dataset = _arrow("dataset")
+        assert kind in _FORMATS
+        self.kind, self.root, self._files = kind, *_found(paths)
+        self._dataset = dataset.dataset(self._files, format=kind, partitioning="hive",
+                                        partition_base_dir=self.root)  # fmt: skip
+        self._targets = [target] if isinstance(target, str) else list(target)
+        self._weight = weight
+        others = {*self._targets, *filter(None, [weight])}
+        names = self._dataset.schema.names
+        features = [name for name in names if name not in others]
+        self._features = tuple(features if columns is None else columns)
+        self.feature_names = self._features
+        for name in (*self._targets, *filter(None, [weight]), *self._features):
+            if name not in names:
+                raise ValueError(
+                    f"{self._files[0]} has no column {name!r}: it has {', '.join(names[:8])}"
+                    f"{', …' if len(names) > 8 else ''}."
+                )
+        if not self._features:
+            raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
+        self._parts = [part for file in self._dataset.get_fragments() for part in _split(file)]
+        if kind == "parquet":
+            groups = [group for part in self._parts for group in part.row_groups]
+            self.n_rows = sum(group.num_rows for group in groups)
+
+    @property
+    def n_parts(self) -> int:
+        return len(self._parts)
+
+    @property
+    def schema(self) -> Any:
+        """Of the files, partition columns included."""
+        return self._dataset.schema
+
+    def path(self, part: int) -> str:
+        """The file that a part is in."""
+        return self._parts[part].path
+
+    def own_columns(self, part: int) -> list[str]:
+        """The columns that the file itself has, in its order."""
+        return self._parts[part].physical_schema.names
+
+    def place(self, part: int) -> str:
+        groups = getattr(self._parts[part], "row_groups", None)
+        group = "" if not groups else f", row group {groups[0].id}"
+        return f"{self.path(part)}{group}"
+
+    def raw(self, part: int) -> Iterator[Raw]:
+        wanted = [*self._features, *self._targets, *filter(None, [self._weight])]
+        for batch in self.batches(part, wanted):
+            yield self.decoded(batch)
+
+    def batches(self, part: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+        """Tables of some columns, or of all: the same rows in each, whatever the columns."""
+        try:
+            yield from self._batches(part, columns)
+        except OSError as error:
+            reason = str(error).partition("\n")[0]
+            raise OSError(
+                f"{self.place(part)} cannot be read, or is no longer what it was: {reason}"
+            ) from None
+
+    def _batches(self, part: int, columns: Sequence[str] | None) -> Iterator[Any]:
+        wanted = self.schema.names if columns is None else list(columns)
+        n_rows = max(min(BLOCK_ENTRIES, self.memory // 256) // len(self._features), 1)
+        found = self._parts[part]
+        own = set(found.physical_schema.names) | set(_values(found))
+        lost = [name for name in wanted if name not in own]
+        if lost:
+            raise ValueError(
+                f"{self.place(part)} has no column {lost[0]!r}, which {self._files[0]} has: give "
+                "all files the same columns."
+            )
+        waiting: list[Any] = []
+        arrow = _arrow("")
+        for batch in found.to_batches(
+            schema=self.schema, columns=wanted, batch_size=n_rows, batch_readahead=1,
+            fragment_readahead=1, use_threads=False,
+        ):  # fmt: skip
+            # how a file is cut into pages must not matter: blocks of one length but the last
+            waiting.append(batch)
+            while sum(len(one) for one in waiting) >= n_rows:
+                table = arrow.Table.from_batches(waiting).combine_chunks()
+                yield table.slice(0, n_rows)
+                waiting = table.slice(n_rows).to_batches()
+        if waiting:
+            yield arrow.Table.from_batches(waiting).combine_chunks()
+
+    def decoded(self, table: Any) -> Raw:
+        """Features, targets and weights of a table."""
+        X = np.empty((len(table), len(self._features)), dtype=self._dtype)
+        for column, name in enumerate(self._features):
+            X[:, column] = _numbers(table, name)
+        targets = [table.column(name).to_numpy() for name in self._targets]
+        y = targets[0] if len(targets) == 1 else np.column_stack(targets)
+        return Raw(X, y, None if self._weight is None else _numbers(table, self._weight))
+
+    @property
+    def _dtype(self) -> Any:
+        """float32 where that holds every feature exactly."""
+        types = [self.schema.field(name).type for name in self._features]
+        small = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
+        return np.float32 if all(str(kind) in small for kind in types) else np.float64
+
+
+def _numbers(table: Any, name: str) -> Any:
+    column = table.column(name)
+    values = column.to_numpy()
+    if values.dtype.kind not in "fiub":
+        if column.null_count:
+            row = int(np.argmax([value is None for value in values]))
+            raise ValueError(f"the column {name!r} has no entry in row {row} of the block.")
+        raise ValueError(f"the column {name!r} of type {column.type} holds no numbers: encode it.")
+    return values
+
+
+def _values(fragment: Any) -> dict[str, Any]:
+    """What the directories of a file say of all its rows."""
+    return dict(_arrow("dataset").get_partition_keys(fragment.partition_expression))
+
+
+def _split(fragment: Any) -> list[Any]:
+    """The row groups of a Parquet file; any other file is one part."""
+    if not hasattr(fragment, "split_by_row_group"):
+        return [fragment]
+    return fragment.split_by_row_group() or [fragment]
+
+
+def _found(paths: Any) -> tuple[str, list[str]]:
+    """The directory below which partitions are named, and the files, in their order."""
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files: list[str] = []
+    for path in map(str, given):
+        if Path(path).is_dir():
+            files += sorted(str(one) for one in Path(path).rglob("*") if _is_data(one))
+        elif glob.has_magic(path):
+            files += sorted(one for one in glob.glob(path, recursive=True) if Path(one).is_file())
+        else:
+            files.append(path)
+    if not files:
+        raise ValueError(f"{', '.join(map(str, given))}: there are no such files.")
+    missing = [file for file in files if not Path(file).is_file()]
+    if missing:
+        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    first = str(given[0])
+    return first if Path(first).is_dir() else dirname(re.split(r"[*?[]", first)[0]), files
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "_")) and path.suffix != ".json"
+
+
+def _arrow(part: str) -> Any:
+    try:
+        return importlib.import_module(f"pyarrow.{part}".rstrip("."))
+    except ImportError as error:
+        raise naming_extra(error) from None

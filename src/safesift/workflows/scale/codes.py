@@ -1,0 +1,141 @@
+"""The piece of every row in two or four bits, in memory or, beyond a budget, in a nameless file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.uint8]
+
+
+class CodeStore:
+    """For every part and every problem an array of small numbers.
+
+    Parameters
+    ----------
+    lengths : mapping of int to int
+        How many rows every part has.
+    n_problems : int
+    n_codes : int
+        Numbers are smaller than that.
+    budget : int
+        What may be held in memory, in bytes.
+    """
+
+    def __init__(
+        self, lengths: Mapping[int, int], n_problems: int, n_codes: int, budget: int
+    ) -> None:
+        self._bits = 2 if n_codes <= 4 else 4
+        self.lengths = dict(lengths)
+        self.n_problems = n_problems
+        self._sizes = {part: self._packed_size(n) for part, n in self.lengths.items()}
+        ends = np.cumsum([n_problems * size for size in self._sizes.values()], dtype=np.int64)
+        self._starts = dict(zip(self._sizes, [0, *ends.tolist()[:-1]], strict=True))
+        self._n_bytes = n_bytes = int(ends[-1]) if len(ends) else 0
+        # a file without a name: whatever ends the process, nothing is left of it
+        self._file: Any = None
+        if n_bytes > budget:
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the store
+            weakref.finalize(self, self._file.close)
+        if self._file is None:
+            self._memory = np.zeros(n_bytes, dtype=np.uint8)
+        else:
+            os.ftruncate(self._file.fileno(), n_bytes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy for somebody else has all of it in memory."""
+        state = dict(vars(self))
+        if self._file is not None:
+            content = os.pread(self._file.fileno(), self._n_bytes, 0)
+            state |= {"_file": None, "_memory": np.frombuffer(content, dtype=np.uint8).copy()}
+        return state
+
+    @property
+    def on_disk(self) -> bool:
+        return self._file is not None
+
+    def _packed_size(self, n_rows: int) -> int:
+        return -(-n_rows * self._bits // 8)
+
+    def _place(self, part: int, problem: int) -> tuple[int, int]:
+        size = self._sizes[part]
+        return self._starts[part] + problem * size, size
+
+    def get(self, part: int, problem: int) -> Codes:
+        """The numbers of one part for one problem."""
+        start, size = self._place(part, problem)
+        if self._file is None:
+            packed = self._memory[start : start + size]
+        else:
+            packed = np.frombuffer(os.pread(self._file.fileno(), size, start), dtype=np.uint8)
+        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
+        return ((packed[:, None] >> shifts) & (2**self._bits - 1)).ravel()[: self.lengths[part]]
+
+    def put(self, part: int, problem: int, codes: Codes) -> None:
+        """Replace the numbers of one part for one problem."""
+        start, size = self._place(part, problem)
+        per_byte = 8 // self._bits
+        padded = np.zeros(size * per_byte, dtype=np.uint8)
+        padded[: len(codes)] = codes
+        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
+        packed = np.bitwise_or.reduce(padded.reshape(size, per_byte) << shifts, axis=1)
+        packed = packed.astype(np.uint8)
+        if self._file is None:
+            self._memory[start : start + size] = packed
+        else:
+            os.pwrite(self._file.fileno(), packed.tobytes(), start)
+
+    def patch(self, part: int, problem: int, rows: NDArray[np.intp], codes: Codes) -> None:
+        """Replace the numbers of some rows."""
+        own = self.get(part, problem).copy()
+        own[rows] = codes
+        self.put(part, problem, own)
+
+
+class RowMask:
+    """A mask over all rows of a source that is read part by part.
+
+    Parameters
+    ----------
+    codes : CodeStore
+    problems : iterable of int
+        A row counts where one of them says so.
+    true : mask
+        For every number whether it stands for True.
+    """
+
+    def __init__(self, codes: CodeStore, problems: Iterable[int], true: NDArray[np.bool_]) -> None:
+        self._codes, self._problems, self._true = codes, tuple(problems), true
+
+    def __len__(self) -> int:
+        return sum(self._codes.lengths.values())
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    def __repr__(self) -> str:
+        return f"<RowMask: {self.sum()} of {len(self)} rows>"
+
+    def part(self, part: int) -> NDArray[np.bool_]:
+        """Of the rows of one part."""
+        own = [self._true[self._codes.get(part, problem)] for problem in self._problems]
+        return np.any(own, axis=0)
+
+    def __iter__(self) -> Iterator[NDArray[np.bool_]]:
+        """Of one part after the other."""
+        return (self.part(part) for part in self._codes.lengths)
+
+    def sum(self) -> int:
+        """How many rows it selects."""
+        return sum(int(np.count_nonzero(part)) for part in self)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NDArray:
+        """All of it, a byte per row."""
+        return np.concatenate([*self, np.zeros(0, dtype=bool)]).astype(dtype or bool)

@@ -1,0 +1,330 @@
+"""One pass at the current points: evaluate, fold rows that are far from kinks, hold the others.
+
+A row is folded for a problem when its prediction is further from the ends of its piece than it is
+expected to move. That expectation is a guess; that a row *is* on its piece within the `clearance`
+of the pass is not, and that is all that verdicts rest on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from safesift.arithmetic.numerics import total
+from safesift.design.rows import rows_of
+from safesift.losses import Loss
+from safesift.losses.base import Piece
+from safesift.penalties import L2, Penalty
+from safesift.problem.decisions import Bounds, Decisions, decide
+from safesift.problem.evaluation import Evaluation, Folded
+from safesift.problem.inputs import as_intervals
+from safesift.problem.problem import Problem, evaluate_together
+from safesift.problem.risk import Risk, Targets, WeightedRows
+from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
+from safesift.workflows.scale.reading import Reading, Ready
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """One problem at one point, as a pass is asked about it.
+
+    Attributes
+    ----------
+    loss, penalty, alpha
+    label : object
+        The class that stands for 1; None where targets are numbers.
+    point : array
+    constant : float
+        The constant model of which the loss is asked for.
+    spread : array of shape (n_columns, n_directions) or None
+        Where the optimum is expected, relative to the point: a_iᵀ(x* − x) is about as large as
+        ‖spreadᵀa_i‖.
+    wide, near : float
+        A row is held within wide·‖spreadᵀa_i‖ + near·‖a_i‖ of an end of its piece.
+    anew : bool
+        Whether nothing of it is folded so far.
+    after : int or None
+        The problem whose pieces it is compared with, where nothing is folded so far; one of the
+        same targets.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    alpha: float
+    label: Any
+    point: Array
+    constant: float = 0.0
+    spread: Array | None = None
+    wide: float = 0.0
+    near: float = 0.0
+    anew: bool = True
+    after: int | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the loss is quadratic, piece by piece, everywhere; else it is expanded."""
+        return piecewise(self.loss)
+
+    def targets(self, y: NDArray) -> Array:
+        """What the samples ask of their predictions."""
+        if self.loss.task == "classification":
+            return np.where(y == self.label, 1.0, -1.0)
+        return as_intervals(y) if self.loss.task == "interval" else np.asarray(y, dtype=np.float64)
+
+    def problem(self, rows: Any, y: NDArray, weights: Array, divisor: float) -> Problem:
+        """The problem on some rows, with the divisor of all."""
+        risk = Risk(WeightedRows(rows, weights, divisor), Targets(self.loss, self.targets(y)))
+        return Problem(risk, self.penalty, self.alpha)
+
+
+def pieces_of(loss: Loss) -> list[Piece]:
+    """Those of one sample: how many there are, and of which kind."""
+    y = np.array([[0.0, 0.0]]) if loss.task == "interval" else np.ones(1)
+    return loss.pieces(y)
+
+
+def piecewise(loss: Loss) -> bool:
+    """Whether a loss is linear or quadratic, piece by piece, everywhere."""
+    return loss.quadratic_rays and bool(pieces_of(loss))
+
+
+@dataclass(frozen=True, eq=False)
+class Pass:
+    """The task of a pass.
+
+    Attributes
+    ----------
+    reading : Reading
+    queries : tuple of Query
+    most_held : float
+        The share of the rows of a block that may be held.
+    folds : bool
+        Whether matrices with a row for each column are made; without them only rows on flat and
+        linear pieces are folded.
+    """
+
+    reading: Reading
+    queries: tuple[Query, ...]
+    most_held: float = 1.0
+    folds: bool = True
+
+    def __call__(self, task: tuple[int, Sequence[Codes]]) -> PartFound:
+        """What is found in a part, given the pieces on which its rows are folded so far."""
+        part, codes = task
+        found: tuple[Found, ...] = ()
+        pieces: list[list[Codes]] = [[] for _ in self.queries]
+        held: list[Held] = []
+        for ready in self.reading.blocks(part):
+            rows = slice(ready.block.start, ready.block.start + ready.block.n_rows)
+            before = [own[rows] for own in codes]
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                looks = self._looks(ready)
+                mine = tuple(self._found(looks, k, before) for k in range(len(looks)))
+            found = mine if not found else added(found, mine)
+            for own, look in zip(pieces, looks, strict=True):
+                own.append(look.codes)
+            held += self._held(ready, looks)
+        joined = [np.concatenate(own) if own else np.zeros(0, np.uint8) for own in pieces]
+        return PartFound(part, found, joined, held)
+
+    # --- where rows are, and which of them are held -------------------------------------------
+
+    def _looks(self, ready: Ready) -> list[_Look]:
+        shared = WeightedRows(ready.rows, ready.weights, self.reading.divisor)
+        targets: dict[Any, Targets] = {}
+        for query in self.queries:
+            if query.label not in targets:
+                targets[query.label] = Targets(query.loss, query.targets(ready.block.y))
+        problems = [
+            Problem(Risk(shared, targets[query.label]), query.penalty, query.alpha)
+            for query in self.queries
+        ]
+        points = [query.point for query in self.queries]
+        evaluations = evaluate_together(list(zip(problems, points, strict=True)))
+        spreads = self._spreads(ready)
+        norms = ready.rows.row_norms
+        reaches = [
+            query.near * norms + (0.0 if spread is None else query.wide * spread)
+            for query, spread in zip(self.queries, spreads, strict=True)
+        ]
+        rooms = [_room(one, at.pred) for one, at in zip(problems, evaluations, strict=True)]
+        let_go = self._let_go(rooms, reaches)
+        looks = []
+        for parts in zip(self.queries, problems, evaluations, rooms, reaches, strict=True):
+            _, problem, at, _, reach = parts
+            decisions = self._decided(problem, at, reach, let_go)
+            looks.append(_Look(*parts, decisions, coded(decisions)))
+        return looks
+
+    def _spreads(self, ready: Ready) -> list[Array | None]:
+        """How far predictions are expected to move; problems of one class share that."""
+        known: dict[int, Array] = {}
+        found: list[Array | None] = []
+        for query in self.queries:
+            if query.spread is None or query.wide == 0.0 or not query.exact:
+                found.append(None)
+                continue
+            if id(query.spread) not in known:
+                ones = np.ones(query.spread.shape[1])
+                known[id(query.spread)] = np.sqrt(ready.rows.projected_sq(query.spread, ones))
+            found.append(known[id(query.spread)])
+        return found
+
+    def _let_go(self, rooms: Sequence[Array], reaches: Sequence[Array]) -> Mask | None:
+        """Rows that should be held but are too many: those furthest from their kinks."""
+        if self.most_held >= 1.0 or not rooms:
+            return None
+        ratios = np.min([room / reach for room, reach in zip(rooms, reaches, strict=True)], axis=0)
+        most = max(int(self.most_held * len(ratios)), 1)
+        if np.count_nonzero(ratios <= 1.0) <= most:
+            return None
+        return ratios > np.partition(ratios, most - 1)[most - 1]
+
+    def _decided(
+        self, problem: Problem, at: Evaluation, reach: Array, let_go: Mask | None
+    ) -> Decisions:
+        if let_go is not None:
+            reach = np.where(let_go, 0.0, reach)
+        found = decide(problem, Bounds(at.pred - reach, at.pred + reach), "always")
+        return found if self.folds else found.folding(problem, "never")
+
+    # --- sums ---------------------------------------------------------------------------------
+
+    def _found(self, looks: list[_Look], k: int, before: Sequence[Codes]) -> Found:
+        query, look = self.queries[k], looks[k]
+        problem, at, decisions = look.problem, look.at, look.decisions
+        came, went, n_moved = None, None, 0
+        if not query.exact:
+            came = self._expanded(look)
+        else:
+            old = None if query.anew else before[k]
+            if query.anew and query.after is not None:
+                old = looks[query.after].codes
+            came, went, n_moved = _changes(look, old)
+        carrying = problem.weights > 0
+        decided = ~decisions.undecided & carrying
+        clear = (look.room - problem.prediction_error(at)) / problem.design.row_norms
+        constant = np.full(problem.design.n_samples, query.constant)
+        return Found(
+            sums=at.sums,
+            gradient=at.loss_gradient,
+            constant=total(problem.shares, problem.loss.value(constant, problem.y)),
+            added=came,
+            removed=went,
+            clearance=float(np.min(clear[decided], initial=math.inf)) if query.exact
+            else min(query.near, float(np.min(clear[decided], initial=math.inf))),
+            sum_error=max(problem.design.sum_error, rows_of(problem.design).gram_error),
+            n_kept=int(np.count_nonzero(~decisions.dropped)),
+            n_undecided=int(np.count_nonzero(decisions.undecided)),
+            n_moved=n_moved,
+            rays=None if isinstance(query.penalty, L2) else _rays(problem, at),
+        )  # fmt: skip
+
+    def _expanded(self, look: _Look) -> Folded:
+        """The curvature that rows keep within the reach; the rest of an expansion is the gradient.
+
+        Less curvature than there is: whatever it proves is true.
+        """
+        problem, pred = look.problem, look.at.pred
+        reach = look.reach + problem.prediction_error(look.at)
+        floor = problem.loss.curvature_floor(pred - reach, pred + reach, problem.y)
+        rows = rows_of(problem.design)
+        error = (rows.gram_error + problem.curvature_error) * (1.0 + 1e-6)
+        return Folded(np.zeros(rows.n_columns), 0.0, rows.gram(problem.shares * floor), error)
+
+    def _held(self, ready: Ready, looks: Sequence[_Look]) -> list[Held]:
+        carrying = ready.weights > 0
+        wanted = np.stack(
+            [look.decisions.undecided & carrying & look.query.exact for look in looks], axis=1
+        )
+        rows = np.flatnonzero(wanted.any(axis=1))
+        if not rows.size:
+            return []
+        block = ready.block
+        return [
+            Held(
+                np.full(len(rows), block.part), rows + block.start, ready.rows.take(rows).data,
+                block.y[rows], ready.weights[rows], wanted[rows],
+            )
+        ]  # fmt: skip
+
+
+class _Look(NamedTuple):
+    """One problem on one block: how far predictions are from the ends of their pieces."""
+
+    query: Query
+    problem: Problem
+    at: Evaluation
+    room: Array
+    reach: Array
+    decisions: Decisions
+    codes: Codes
+
+
+def _room(problem: Problem, pred: Array) -> Array:
+    """How far predictions are from the ends of their pieces; 0 on no piece."""
+    room = np.zeros_like(pred)
+    for piece in problem.pieces:
+        np.maximum(room, np.minimum(pred - piece.lower, piece.upper - pred), out=room)
+    return room
+
+
+def _changes(look: _Look, old: Codes | None) -> tuple[Folded | None, Folded | None, int]:
+    """What is to be added to what is folded, and what to be taken away; how many rows moved."""
+    if old is None:
+        return look.problem.fold(look.decisions), None, 0
+    rows = np.flatnonzero(look.codes != old)
+    if not rows.size:
+        return None, None, 0
+    changed, new, old = look.problem.restrict(rows), look.codes[rows], old[rows]
+    came, went = (changed.fold(decoded(changed, codes)) for codes in (new, old))
+    return came, went, int(np.count_nonzero(old))
+
+
+def _rays(problem: Problem, at: Evaluation) -> RaySums:
+    """Sums over the positive and the negative slopes apart."""
+    sides = [np.where(side, at.nu, 0.0) for side in (at.nu > 0, at.nu < 0)]
+    loads = np.stack([problem.shares * nu for nu in sides], axis=1)
+    loss, y, shares = problem.loss, problem.y, problem.shares
+
+    def conjugates(multiple: float) -> Array:
+        values = [np.where(nu != 0, loss.conjugate(multiple * nu, y), 0.0) for nu in sides]
+        return np.array([total(shares, value) for value in values])
+
+    sizes = [total(shares, np.where(nu != 0, loss.conjugate_size(nu, y), 0.0)) for nu in sides]
+    return RaySums(
+        problem.design.rmatvec(loads).T.copy(), conjugates(1.0), conjugates(0.5), np.array(sizes)
+    )
+
+
+# --- the piece of a row as a small number -----------------------------------------------------
+
+
+def coded(decisions: Decisions) -> Codes:
+    """0 for rows that are not decided, 1 for rows without weight, 2 and more for the pieces."""
+    found = np.where(decisions.undecided, -1, decisions.which)
+    return (found + 1).astype(np.uint8)
+
+
+def decoded(problem: Problem, codes: Codes) -> Decisions:
+    """What the numbers stand for."""
+    which = codes.astype(np.int8) - np.int8(1)
+    flat = which == 0
+    for k, piece in enumerate(problem.pieces, start=1):
+        flat |= (which == k) & (piece.quadratic == 0) & (piece.linear == 0)
+    pieces = (Piece(-np.inf, np.inf), *problem.pieces)
+    return Decisions(flat, (which >= 0) & ~flat, pieces, which)
+
+
+def flat_codes(loss: Loss) -> Mask:
+    """For every number whether rows that have it are dropped."""
+    return np.array([False, True, *(piece.is_flat for piece in pieces_of(loss))])
