@@ -574,7 +574,8 @@ class Problem:
             here, slope = loss.value_and_slope(t)
             own = slope.mid if nu is None else nu[rows]
             need(loss.in_domain(own), "a dual point is outside of the domain of f*")
-            pushing, value = pushing or (own != 0).any(), value + (share * here).sum()
+            pushing = pushing or ((own != 0) & (self.data.weights[rows] > 0)).any()
+            value = value + (share * here).sum()
             base, first, second = (
                 a + (share * b).sum()
                 for a, b in zip((base, first, second), loss.fenchel(t, own), strict=True)
@@ -1296,6 +1297,8 @@ def in_words(s, verdicts):
     """The statement for people."""
     for name in ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform"):
         yield f"{name}: {json.dumps(s[name])[:200]}"
+    own = {name: s["columns"][name] for name in ("target", "weight", "epsilon")}
+    yield f"columns: {json.dumps(own)[:200]}"
     if s["kernel"]:
         yield "assumed: X is a kernel matrix, positive semidefinite"
     for part, codes in zip(s["parts"], verdicts, strict=True):

@@ -250,6 +250,13 @@ def test_removed_rows_are_named_once():
         assert status("--seed", "seed", X=np.ones((1, 1)), y=y) == expected, (removed, slots)
 
 
+def test_slopes_of_rows_without_weight_do_not_matter():
+    """A true claim: one row has all the weight, and the intercept meets it exactly."""
+    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": None}
+    forged({"name": "squared"}, [0.0, 2.0], [0, 0], intercept=True, columns=columns, gap=1e-9)
+    assert status(X=np.ones((2, 1)), y=np.array([2.0, 5.0]), s=np.array([1.0, 0.0])) == 0
+
+
 # what keeps each of them out: the text, and the mistake in its place
 GUARDS = {
     test_a_matrix_that_overflows_proves_nothing: (
