@@ -174,7 +174,7 @@ class Near:
     def __truediv__(self, other):
         other, mid = near(other), self.mid / near(other).mid
         need(2 * other.rad <= abs(other.mid), "a quotient is not known")
-        rad = (self.rad + abs(mid) * other.rad) / (abs(other.mid) - other.rad)
+        rad = (self.rad + abs(mid) * other.rad + 2 * ar.tiny) / (abs(other.mid) - other.rad)
         return Near.rounded(mid, rad)
 
     def __neg__(self):
@@ -219,9 +219,12 @@ def near(value):
 
 
 def product(matrix, size, x):
-    """An exact matrix times numbers that are known nearly; `size` is its absolute value."""
+    """An exact matrix times numbers that are known nearly; `size` is its absolute value.
+
+    γ·|x| may be lost by underflow, and entries of the matrix be large: tiny pays for it.
+    """
     gamma, k = ar.gamma(len(x.mid)), len(x.mid)
-    rad = (size @ (gamma * abs(x.mid) + x.rad)) * (1 + gamma)
+    rad = (size @ (gamma * abs(x.mid) + x.rad + ar.tiny)) * (1 + gamma)
     return Near(matrix @ x.mid, rad * ar.c + 4 * k * ar.tiny)
 
 
@@ -328,14 +331,11 @@ class Loss:
         if not self.logistic:
             end = np.where(nu > 0, self.hi.mid, self.lo.mid)
             end = Near(end, np.maximum(self.hi.rad, self.lo.rad))
-            value, half, linear = (
-                self.value_and_slope(t)[0],
-                near(nu) * nu * self.k / 2,
-                (end - t) * nu,
-            )
+            half, linear = near(nu) * nu * self.k / 2, (end - t) * nu
             # some rows move and some do not, so that none may gain from moving
             first = (-linear - half * 2).clip(0, math.inf)
-            return (value + half + linear).clip(0, math.inf), first, half
+            base = self.value_and_slope(t)[0] + half + linear
+            return base.clip(0, math.inf), first, half
         z, eps, v = self.depth(t), ar.exp_error, abs(nu)
         size, value = abs(z.mid), self.value_and_slope(t)[0].up
         q = ar.exp(-z.mid) * (1 if self.name == "logistic" else v * v)
@@ -363,7 +363,7 @@ class Loss:
                 v = 1 / (1 + ar.exp(z.mid))
                 curve = v * (1 - v) - 8 * ar.exp_error
             else:
-                curve = ar.exp(z.mid) * (1 - 8 * ar.exp_error)
+                curve = ar.exp(z.mid) - 8 * ar.exp_error
                 near_one = np.minimum(near_one, -z.up / reach * (1 - t.rad) * (1 - 8 * ar.u))
             return np.maximum(curve, 0) * np.maximum(near_one, 0) * (1 - 16 * ar.u)
         e = abs(self.excess(t))
@@ -384,9 +384,8 @@ class Loss:
             top, bottom = self.hi + near(self.k) * self.m, self.lo - near(self.k) * self.m
             linear = (beyond & (lower > top.up)) | (below & (upper < bottom.low))
             not_above, not_below = upper < top.low, lower > bottom.up
-            curved = (
-                (beyond & not_above) | (below & not_below) | (self.point & not_above & not_below)
-            )
+            inside = beyond & not_above | below & not_below
+            curved = inside | (self.point & not_above & not_below)
         else:
             curved, linear = beyond | below | self.point, beyond & below
         return np.select([flat, curved, linear], [FLAT, CURVED, LINEAR], 0).astype(np.uint8)
@@ -406,7 +405,8 @@ class Dense:
         return product(self.entries.T, self.size.T, v)
 
     def squared(self):
-        return Dense(self.entries * self.entries)
+        """Upper bounds on the squares of the entries."""
+        return Dense(self.entries * self.entries * ar.c + ar.tiny)
 
     def columns(self, keep):
         return self.entries if keep.all() else self.entries[:, keep]
@@ -420,7 +420,8 @@ class Sparse:
 
     def added(self, x, to, of, n):
         """The products of `product`, for rows or for columns."""
-        gamma, error = ar.gamma(len(x.mid)), ar.gamma(len(x.mid)) * abs(x.mid) + x.rad
+        gamma = ar.gamma(len(x.mid))
+        error = gamma * abs(x.mid) + x.rad + ar.tiny
         mid = np.bincount(to, self.values * x.mid[of], minlength=n)
         rad = np.bincount(to, abs(self.values) * error[of], minlength=n) * (1 + gamma)
         return Near(mid, rad * ar.c + 4 * len(x.mid) * ar.tiny)
@@ -432,7 +433,7 @@ class Sparse:
         return self.added(v, self.cols, self.rows, self.shape[1])
 
     def squared(self):
-        return Sparse(self.shape, self.rows, self.cols, self.values**2)
+        return Sparse(self.shape, self.rows, self.cols, self.values**2 * ar.c + ar.tiny)
 
     def columns(self, keep):
         out = np.zeros(self.shape)
@@ -451,18 +452,12 @@ class Problem:
 
     def __init__(self, statement, data, y):
         self.data, self.y, self.n, self.p = data, y, data.n, data.p
-        self.given, self.kernel, self.intercept = (
-            statement[k] for k in ("loss", "kernel", "intercept")
-        )
-        penalty, alpha = statement["penalty"], near(statement["alpha"])
-        self.ball, ratio = (
-            penalty["name"][:2] * ("radius" in penalty),
-            near(penalty.get("l1_ratio", 0.0)),
-        )
-        self.radius = near(penalty.get("radius", math.inf))
-        ratio = near(1.0) if penalty["name"] == "l1" else ratio
-        zero = near(0.0)
-        self.tau, self.kappa = (zero, zero) if self.ball else (alpha * ratio, alpha * (1 - ratio))
+        self.given, penalty, alpha = statement["loss"], statement["penalty"], statement["alpha"]
+        self.kernel, self.intercept = statement["kernel"], statement["intercept"]
+        self.ball = penalty["name"][:2] * ("radius" in penalty)
+        self.radius, zero = near(penalty.get("radius", math.inf)), near(0.0)
+        ratio = near(penalty.get("l1_ratio", float(penalty["name"] == "l1")))
+        self.tau, self.kappa = (zero, zero) if self.ball else (ratio * alpha, (1 - ratio) * alpha)
         self.sparse, self.strong = (part.mid > 0 for part in (self.tau, self.kappa))
         k = LOSSES[self.given["name"]][2]
         self.k = ar.array(self.given[k] if isinstance(k, str) else k)[()]
@@ -472,9 +467,8 @@ class Problem:
         total = math.fsum(data.weights) if not ar.exact else ar.array(data.weights).sum()
         need(total > 0, "all weights are 0")
         self.share = near(data.weights) / Near(total, ar.u * total) * self.given["factor"]
-        need(
-            (self.share.mid == 0) | (self.share.mid >= 1e-290), "a share of the weights is denormal"
-        )
+        known = (self.share.mid >= 1e-290) & (self.share.rad <= 16 * ar.u * self.share.mid)
+        need((self.share.mid == 0) | known, "a share of the weights is denormal")
         self.floor = -math.inf
         self.alive, self.reach = np.ones(self.p, dtype=bool), np.full(self.p, math.inf)
         self.proved = np.where(data.weights == 0, FLAT, 0).astype(np.uint8)
@@ -518,7 +512,6 @@ class Problem:
             place = np.arange(rows.stop - rows.start)
             return ar.root(block.entries[place, place + rows.start])
         squares = block.squared().dot(near(np.ones(self.p) if mask is None else mask))
-        squares = Near.rounded(squares.mid, squares.rad + ar.gamma(4) * squares.mid)
         if centre is not None:
             squares = squares - block.dot(near(centre)) * 2 + (near(centre) * centre).sum()
         return ar.root(np.maximum(squares.up, 0))
@@ -581,7 +574,8 @@ class Problem:
             here, slope = loss.value_and_slope(t)
             own = slope.mid if nu is None else nu[rows]
             need(loss.in_domain(own), "a dual point is outside of the domain of f*")
-            pushing, value = pushing or (own != 0).any(), value + (share * here).sum()
+            pushing = pushing or ((own != 0) & (self.data.weights[rows] > 0)).any()
+            value = value + (share * here).sum()
             base, first, second = (
                 a + (share * b).sum()
                 for a, b in zip((base, first, second), loss.fenchel(t, own), strict=True)
@@ -614,12 +608,8 @@ class Problem:
         self.loss_value = value.up
         total = value + self.tau * one + self.kappa * two / 2
         self.value, self.floor = total.up, np.maximum(self.floor, (total - self.gap).low)
-        self.model, self.slopes, self.squares, self.moved = (
-            (x, c),
-            slopes,
-            squares,
-            near(self.gap) * 2,
-        )
+        self.model, self.moved = (x, c), near(self.gap) * 2
+        self.slopes, self.squares = slopes, squares
         # ‖x*‖ ≤ whole from alpha·R(x*) ≤ P(x*) ≤ P(model), as f ≥ 0, or from the ball; and
         # ‖x* − x‖ ≤ close from P(x) ≥ P(x*) + ½κ‖x − x*‖², P − ½κ‖x‖² being convex, 0 ∈ ∂P(x*)
         whole = self.radius.up if self.ball else math.inf
@@ -658,7 +648,8 @@ class Problem:
             side, offsets[side] = self.tangent(x, c, shift)
         for rows, block, loss, _, t in self.visit(x, c):
             reach = near(self.row_norms(rows, block)) * self.close
-            found = loss.verdicts((t - reach).low + offsets[0], (t + reach).up + offsets[1])
+            ends = (t - reach + offsets[0]).low, (t + reach + offsets[1]).up
+            found = loss.verdicts(*ends)
             self.proved[rows] = np.where(self.proved[rows] == 0, found, self.proved[rows])
 
     def tangent(self, x, c, shift):
@@ -729,10 +720,8 @@ class Problem:
                 squares = squares + block.squared().tdot(share)
         tau = mu if self.ball == "l1" else self.tau
         pull = self.pull(x, v, tau, mu if self.ball == "l2" else self.kappa)
-        D, slack = (
-            self.kappa.low + np.where(x == 0, np.maximum((tau - abs(pull)).low, 0), 0) / self.reach,
-            0,
-        )
+        kinks = np.where(x == 0, np.maximum((tau - abs(pull)).low, 0), 0)
+        D, slack = self.kappa.low + kinks / self.reach, 0
         if self.ball == "l2":
             D, slack = D + mu.mid / 2, self.radius * self.radius - (near(x) * x).sum()
         if self.ball == "l1":
@@ -741,9 +730,8 @@ class Problem:
         slack = near(slack).clip(0, math.inf) * mu / 2 + (far * far).sum() * epsilon
         D = D + epsilon.mid
         g = (v + pull)[alive].joined(rest) if self.intercept else (v + pull)[alive]
-        shape = (Square if witness["form"] == "square" else Mean)(
-            self, witness, (D * (1 - 8 * ar.u))[alive]
-        )
+        D = (D * (1 - 8 * ar.u) - 4 * ar.tiny)[alive]
+        shape = (Square if witness["form"] == "square" else Mean)(self, witness, D)
         steep = near(shape.norm(g))
         radius = ((steep + ar.root(slack.up)) / (1 - eta)).up
         found = self.proved.copy()
@@ -789,17 +777,16 @@ class Square:
         self.gram = self.gram + (self.rows * weights.mid[:, None]).T @ self.rows
 
     def least_eigenvalue(self):
-        c = ar.root(self.gram.diagonal() * (1 + self.gamma))
-        # and what products of weights and entries lose by underflow
-        lost = (
-            0 if ar.exact else 8 * self.problem.n * ar.tiny * (2 + self.problem.data.largest) ** 2
-        )
+        # what products of weights and entries lose by underflow
+        lost = 8 * self.problem.n * ar.tiny * (2 + ar.array(self.problem.data.largest)[()]) ** 2
+        c = ar.root(self.gram.diagonal() * (1 + self.gamma) + lost)
         D = np.diag(self.D)
         H = Near(self.gram + D, (self.gamma + 64 * ar.u) * np.outer(c, c) + 4 * ar.u * D + lost)
         half = product(self.T.T, self.size.T, H)
         M = product(self.T.T, self.size.T, Near(half.mid.T, half.rad.T))
-        rows = (near(2 * row.mid[j]).low - abs(row).sum().up for j, row in enumerate(M))
-        return min(rows, default=1)
+        rows = [near(2 * row.mid[j]).low - abs(row).sum().up for j, row in enumerate(M)]
+        # the least of an array is NaN if one of them is (that of a list need not be)
+        return np.array(rows or [1]).min()
 
     def unit_norms(self):
         return self.lengths[: int(self.problem.alive.sum())]
@@ -855,12 +842,26 @@ class Mean:
 
 
 def key(label):
-    """Labels as text: numbers in one way of writing, as tables and arrays differ in that."""
+    """Labels as text: numbers in one way of writing, as tables and arrays differ in that.
+
+    Not those that are too large to differ as doubles, nor what only Python takes for a number.
+    """
+    text = str(label)
     try:
         number = float(label)
     except (TypeError, ValueError):
-        return str(label)
-    return repr(number + 0.0) if math.isfinite(number) else str(label)
+        return text
+    plain = abs(number) < 2**53 and text.isascii() and "_" not in text
+    return repr(number + 0.0) if plain else text
+
+
+def doubles(values):
+    """Numbers as doubles: those that would be rounded are refused. Text is rounded to nearest."""
+    found = values.astype(np.float64)
+    fine = values.dtype.kind in "bUO" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8)
+    whole = values.dtype.kind in "iu"
+    readable(fine or (whole & (abs(found) < 2**53)), "integers are too large, or no numbers")
+    return found
 
 
 def header(stream):
@@ -898,13 +899,13 @@ class ArrayFile:
         values, cols, ends = (self.column(name) for name in ("data", "indices", "indptr"))
         readable(len(values) == len(cols) == ends[-1] and ends[0] == 0, "indptr does not fit")
         readable(np.diff(ends) >= 0, "indptr falls")
-        readable((cols >= 0) & (cols < p), "a column is out of range")
+        readable((cols >= 0) & (cols < p) & (cols.dtype.kind in "iu"), "a column is out of range")
         for start in range(0, len(ends) - 1, n_rows):
             part = ends[start : start + n_rows + 1].astype(np.int64)
             rows = np.repeat(np.arange(len(part) - 1), np.diff(part))
             here, value = cols[part[0] : part[-1]].astype(np.int64), values[part[0] : part[-1]]
             readable(len(np.unique(rows * p + here)) == len(rows), "an entry is there twice")
-            yield Sparse((len(part) - 1, p), rows, here, value.astype(np.float64))
+            yield Sparse((len(part) - 1, p), rows, here, doubles(value))
 
 
 def number(cell):
@@ -926,9 +927,8 @@ class TableFile:
         if self.path.suffix == ".parquet":
             from pyarrow.parquet import ParquetFile
 
-            yield from (
-                b.to_pydict() for b in ParquetFile(self.path).iter_batches(n_rows, columns=names)
-            )
+            blocks = ParquetFile(self.path).iter_batches(n_rows, columns=names)
+            yield from (block.to_pydict() for block in blocks)
             return
         with open(self.path, newline="", encoding="utf-8-sig") as stream:
             reader = csv.reader(stream)
@@ -966,11 +966,8 @@ class Data:
     """Rows in blocks, transformed as the statement says; targets and weights as a whole."""
 
     def __init__(self, path, statement):
-        self.n, self.p, columns = (
-            statement["n_samples"],
-            statement["n_features"],
-            statement["columns"],
-        )
+        self.n, self.p = statement["n_samples"], statement["n_features"]
+        columns = statement["columns"]
         features = columns["features"]
         is_table = Path(path).suffix in (".csv", ".parquet")
         readable(is_table == (features is not None), "the proof is for data of another kind")
@@ -982,14 +979,19 @@ class Data:
         self.target = np.column_stack(target) if len(target) > 1 else target[0]
         self.weights, self.epsilon = np.ones(self.n), statement["loss"].get("epsilon", 0.0)
         if columns["weight"] is not None:
-            self.weights = self.column(columns["weight"]).astype(np.float64)
+            self.weights = self.numbers_of(columns["weight"])
         if columns["epsilon"] is not None:
-            self.epsilon = self.column(columns["epsilon"]).astype(np.float64)
+            self.epsilon = self.numbers_of(columns["epsilon"])
             readable((self.epsilon >= 0) & (self.epsilon < math.inf), "an epsilon is out of range")
 
     def column(self, name):
         found = self.file.column(name)
         readable(found.shape[0] == self.n, f"{name} has {found.shape[0]} entries and not {self.n}")
+        return found
+
+    def numbers_of(self, name):
+        found = doubles(self.column(name))
+        readable(found.shape == (self.n,), f"{name} is no column")
         return found
 
     def numbers(self):
@@ -998,26 +1000,23 @@ class Data:
         if y.dtype.kind not in "fiub" and y.ndim == 2:
             open_ends = np.broadcast_to(np.array([-math.inf, math.inf]), y.shape)
             y = np.where((y == "") | (y == None), open_ends, y)  # noqa: E711
-        return y.astype(np.float64)
+        return doubles(y)
 
     def blocks(self):
         """Pairs (rows, block), read again for every pass."""
         start = 0
         for block in self.file.batches(self.block_rows, self.p):
-            entries = block.values if isinstance(block, Sparse) else block.astype(np.float64)
-            if not isinstance(block, Sparse):
-                readable(
-                    block.dtype.kind == "f" or np.all(entries == block), "integers are too large"
-                )
-                for operation, numbers in self.transform:
-                    entries = OPERATIONS[operation](entries, np.array(numbers, dtype=np.float64))
+            is_sparse = isinstance(block, Sparse)
+            readable(not (is_sparse and self.transform), "sparse columns are never transformed")
+            entries = block.values if is_sparse else doubles(block)
+            for operation, numbers in self.transform:
+                entries = OPERATIONS[operation](entries, np.array(numbers, dtype=np.float64))
             self.largest = max(self.largest, float(abs(entries).max(initial=0.0)))
             readable(abs(entries) < 1e150, "X holds what is no number, or too large a one")
             rows, start = slice(start, start + block.shape[0]), start + block.shape[0]
-            if ar.exact and isinstance(block, Sparse):
+            if ar.exact and is_sparse:
                 entries = block.columns(np.ones(self.p, dtype=bool))
-            dense = ar.exact or not isinstance(block, Sparse)
-            yield rows, Dense(ar.array(entries)) if dense else block
+            yield rows, block if is_sparse and not ar.exact else Dense(ar.array(entries))
         readable(start == self.n, f"X has {start} rows and not {self.n}")
 
 
@@ -1035,6 +1034,10 @@ def sha(*parts):
 
 def whole(number, size=8):
     return int(number).to_bytes(size, "little")
+
+
+def binary(numbers):
+    return (np.asarray(numbers, "<f8") + 0.0).tobytes()
 
 
 def root_of(nodes):
@@ -1055,19 +1058,10 @@ def data_leaves(data, labels, slots, seed):
             block = Dense(block.columns(np.ones(data.p, dtype=bool)))
         for row, i in zip(block.entries, range(rows.start, rows.stop), strict=True):
             cols = np.flatnonzero(row)
-            own = (
-                key(target[i]).encode()
-                if labels
-                else (np.asarray(target[i], "<f8") + 0.0).tobytes()
-            )
-            values = [
-                np.asarray(a, "<f8").tobytes() for a in (row[cols], *(one[i] for one in extra))
-            ]
-            place = whole(slots[i])
-            entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), values[0]]
-            yield sha(
-                b"\0", place, sha(seed, place), *entries, whole(len(own), 4), own, *values[1:]
-            )
+            own = key(target[i]).encode() if labels else binary(target[i])
+            more, place = [binary(one[i]) for one in extra], whole(slots[i])
+            entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), binary(row[cols])]
+            yield sha(b"\0", place, sha(seed, place), *entries, whole(len(own), 4), own, *more)
 
 
 def check_commitment(proof, data, seed):
@@ -1082,7 +1076,9 @@ def check_commitment(proof, data, seed):
         tree[slot] = one
     need(root_of(tree) == statement["commitment"]["root"], "the data are not those of the root")
     if deletion is not None:
-        need(np.isin(arrays["removed"], absent), "a removed row is still there")
+        gone = arrays["removed"]
+        need(np.isin(gone, absent) & (gone < deletion["slots"]), "a removed row is still there")
+        need(len(np.unique(gone)) == len(gone), "a row was removed twice")
         for slot, one in zip(arrays["removed"], arrays["removed_leaves"], strict=True):
             tree[int(slot)] = one.tobytes()
         tree = tree[: deletion["slots"]]
@@ -1091,19 +1087,10 @@ def check_commitment(proof, data, seed):
 
 # --- the file ---------------------------------------------------------------------------------
 
-PENALTIES = {
-    "l2": "",
-    "l1": "",
-    "elastic_net": "l1_ratio",
-    "l1_ball": "radius",
-    "l2_ball": "radius",
-}
-STEPS = {
-    "gap": "own",
-    "features": "",
-    "ball": "shifts",
-    "region": "form size eta epsilon multiplier beta",
-}
+PENALTIES = {"l2": "", "l1": "", "elastic_net": "l1_ratio"}
+PENALTIES |= {"l1_ball": "radius", "l2_ball": "radius"}
+STEPS = {"gap": "own", "features": "", "ball": "shifts"}
+STEPS |= {"region": "form size eta epsilon multiplier beta"}
 STATEMENT = (
     "format n_samples n_features loss penalty alpha intercept kernel labels columns transform "
     "commitment deletion parts"
@@ -1115,11 +1102,22 @@ def fields(record, names):
     readable(set(record) == set(names.split()), f"fields are {sorted(record)} and not {names}")
 
 
+def once(pairs):
+    """A record of JSON; which of two fields of one name is meant, nobody can know."""
+    readable(len(dict(pairs)) == len(pairs), "two fields have one name")
+    return dict(pairs)
+
+
 def plain(value):
     """JSON's dialect of Python has numbers that are none."""
     if isinstance(value, dict | list):
         return all(map(plain, value.values() if isinstance(value, dict) else value))
     return value is None or isinstance(value, str) or math.isfinite(value)
+
+
+def numerical(values, count):
+    """A list of so many numbers, none of them a list, a text or a truth."""
+    return type(values) is list and [type(v) in (int, float) for v in values] == [True] * count
 
 
 def check_statement(s):
@@ -1134,17 +1132,24 @@ def check_statement(s):
     fields(s["deletion"] or dict.fromkeys(("root", "slots", "removed")), "root slots removed")
     own = columns["epsilon"] is not None
     readable(own == (loss.get("epsilon", 0) is None), "epsilon is not stated")
-    given = [value for value in (*loss.values(), *penalty.values()) if value is not None]
-    readable([type(v) in (str, float) for v in (*given, s["alpha"])], "a parameter is no number")
+    given = [
+        value
+        for name, value in (loss | penalty | {"alpha": s["alpha"]}).items()
+        if name != "name" and value is not None
+    ]
+    sane = [type(v) is float and (v == 0 or 1e-100 <= abs(v) <= 1e100) for v in given]
+    readable(sane, "a parameter is no number, or next to nothing, or huge")
     positive = {**loss, **penalty, **s}
-    for name in ("alpha", "factor", "width", "delta", "radius", "n_samples", "n_features"):
+    for name in ("alpha", "factor", "width", "delta", "radius"):
         readable(positive.get(name, 1) > 0, f"{name} is not positive")
-    readable(
-        (loss.get("epsilon") or 0) >= 0 and 0 <= penalty.get("l1_ratio", 0) < 1, "out of range"
-    )
+    readable((loss.get("epsilon") or 0) >= 0, "epsilon is negative")
+    readable(0 <= penalty.get("l1_ratio", 0) < 1, "l1_ratio is out of range")
     readable(loss["name"] != "safe_logistic" or loss["mu"] >= 0, "mu is negative")
+    deletion = s["deletion"] or {"slots": 1, "removed": 1}
     counts = s["n_samples"], s["n_features"], s["commitment"]["slots"]
-    readable([type(count) is int for count in counts] + [counts[2] >= counts[0]], "a count is none")
+    more = deletion["slots"], deletion["removed"]
+    readable([type(count) is int and count > 0 for count in counts + more], "a count is none")
+    readable(counts[2] >= max(counts[0], more[0]), "there are too few slots")
     readable([type(s[name]) is bool for name in ("intercept", "kernel")], "a switch is none")
     square = penalty["name"] == "l2" and counts[0] == counts[1]
     readable(not s["kernel"] or square, "a kernel goes with its squared norm")
@@ -1155,14 +1160,21 @@ def check_statement(s):
         fields(feature, "column equals" if "equals" in feature else "column")
     readable(columns["features"] is None or len(columns["features"]) == counts[1], "features")
     for operation, numbers in s["transform"]:
-        readable(operation in OPERATIONS and len(numbers) == counts[1], "a transformation")
+        fine = operation in OPERATIONS and numerical(numbers, counts[1])
+        readable(fine, "a transformation is not known")
     readable(0 < len(s["parts"]) <= 10_000, "there is nothing to prove")
     for part in s["parts"]:
         fields(part, "positive gap steps")
         readable(part["positive"] in (range(len(labels)) if labelled else [None]), "a label")
+        readable(numerical([part["gap"]], 1), "a gap is no number")
         for step in part["steps"]:
             fields(step, f"rule {STEPS[step['rule']]}")
             readable(step.get("form", "mean") in ("square", "mean"), "a form is not known")
+            given = [
+                step[name] for name in ("eta", "multiplier", "epsilon", "beta") if name in step
+            ]
+            given += step.get("shifts", [])
+            readable(numerical(given, len(given)), "a number of a step is none")
     return s
 
 
@@ -1175,10 +1187,8 @@ def expected_arrays(s):
         wanted |= {"removed": ("<u8", (removed,)), "removed_leaves": ("|u1", (removed, 32))}
     for i, part in enumerate(s["parts"]):
         wanted[f"{i}_point"] = "<f8", (d,)
-        wanted[f"{i}_verdicts"], wanted[f"{i}_zero"] = (
-            ("|u1", (-(-n // 4),)),
-            ("|u1", (-(-p // 8),)),
-        )
+        wanted[f"{i}_verdicts"] = "|u1", (-(-n // 4),)
+        wanted[f"{i}_zero"] = "|u1", (-(-p // 8),)
         if LOSSES[s["loss"]["name"]][2] == 0:
             wanted[f"{i}_nu"] = "<f8", (n,)
         for j, step in enumerate(part["steps"]):
@@ -1205,9 +1215,8 @@ def read_proof(path):
     def array(name, dtype, shape):
         with archive.open(f"{name}.npy") as stream:
             found, kind = header(stream)
-            readable(
-                found == shape and kind == np.dtype(dtype), f"{name} is not as the statement says"
-            )
+            fits = found == shape and kind == np.dtype(dtype)
+            readable(fits, f"{name} is not as the statement says")
             content = stream.read(math.prod(shape) * kind.itemsize + 1)
         return np.frombuffer(content, dtype=kind).reshape(shape)
 
@@ -1215,12 +1224,10 @@ def read_proof(path):
         ((length,), kind) = header(stream)
     readable(kind == np.uint8 and length <= MOST_STATEMENT, "the statement is too long")
     text = array("statement", "|u1", (length,)).tobytes()
-    statement = check_statement(json.loads(text.decode("utf-8")))
+    statement = check_statement(json.loads(text.decode("utf-8"), object_pairs_hook=once))
     wanted = expected_arrays(statement)
-    readable(
-        members.keys() == {f"{name}.npy" for name in (*wanted, "statement")},
-        "other arrays than stated",
-    )
+    names = {f"{name}.npy" for name in (*wanted, "statement")}
+    readable(members.keys() == names, "other arrays than stated")
     arrays = {name: array(name, *what) for name, what in wanted.items()}
     for name, one in arrays.items():
         readable(one.dtype.kind != "f" or np.isfinite(one), f"{name} holds what is no number")
@@ -1235,27 +1242,21 @@ def targets(statement, data, part):
     if statement["labels"] is None:
         y = data.numbers()
         interval = LOSSES[statement["loss"]["name"]][0] == "interval"
-        readable(
-            (y.ndim == 2) == interval and (not interval or y.shape[1] == 2), "y has another shape"
-        )
+        readable(y.shape == ((data.n, 2) if interval else (data.n,)), "y has another shape")
         fine = (y[:, 0] <= y[:, 1]) & np.isfinite(y).any(axis=1) if interval else np.isfinite(y)
         readable(fine, "a target is no number, or an interval is empty")
         return y
-    keys = np.array([key(label) for label in data.target.tolist()])
     known = [key(label) for label in statement["labels"]]
-    readable(
-        (data.weights == 0) | np.isin(keys, known), "a label is not among those of the statement"
-    )
-    return np.where(keys == known[part["positive"]], 1.0, -1.0)
+    keys = [key(label) for label in data.target.tolist()]
+    used = [own for own, weight in zip(keys, data.weights, strict=True) if weight != 0]
+    readable(set(used) <= set(known), "a label is not among those of the statement")
+    return np.where([own == known[part["positive"]] for own in keys], 1.0, -1.0)
 
 
 def check_part(statement, arrays, data, i):
     """Run the steps of one problem, and compare what they prove with what is claimed."""
-    part = statement["parts"][i]
-    problem, intercept = (
-        Problem(statement, data, targets(statement, data, part)),
-        statement["intercept"],
-    )
+    part, intercept = statement["parts"][i], statement["intercept"]
+    problem = Problem(statement, data, targets(statement, data, part))
 
     def point(name):
         values = ar.array(arrays[name])
@@ -1274,11 +1275,8 @@ def check_part(statement, arrays, data, i):
         elif step["rule"] == "ball":
             problem.rule_ball([ar.array(shift)[()] for shift in step["shifts"]])
         else:
-            own = {
-                name: ar.array(arrays[f"{i}_{j}_{name}"])
-                for name in ("T", "mean")
-                if f"{i}_{j}_{name}" in arrays
-            }
+            names = [name for name in ("T", "mean") if f"{i}_{j}_{name}" in arrays]
+            own = {name: ar.array(arrays[f"{i}_{j}_{name}"]) for name in names}
             problem.rule_region(*point(f"{i}_{j}_point"), step | own)
     # min P ≥ P(x) − gap(x) at any point x, and a better one than the model may have been shown
     gap = np.minimum(gap, (near(value) - problem.floor).up)
@@ -1287,9 +1285,8 @@ def check_part(statement, arrays, data, i):
     claimed = np.stack([bits >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).ravel()
     need(claimed[data.n :] == 0, "there are verdicts on rows that are not there")
     wrong = np.flatnonzero((claimed[: data.n] != 0) & (claimed[: data.n] != problem.proved))
-    need(
-        len(wrong) == 0, f"the verdict on row {[*wrong, 0][0]} is not proved ({len(wrong)} of them)"
-    )
+    first = f"the verdict on row {[*wrong, 0][0]} is not proved"
+    need(len(wrong) == 0, f"{first} ({len(wrong)} of them)")
     zero = np.unpackbits(arrays[f"{i}_zero"], bitorder="little").astype(bool)
     need(~zero[: data.p] | ~problem.alive, "a feature is not proved to be 0")
     need(~zero[data.p :], "there are claims on features that are not there")
@@ -1300,6 +1297,8 @@ def in_words(s, verdicts):
     """The statement for people."""
     for name in ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform"):
         yield f"{name}: {json.dumps(s[name])[:200]}"
+    own = {name: s["columns"][name] for name in ("target", "weight", "epsilon")}
+    yield f"columns: {json.dumps(own)[:200]}"
     if s["kernel"]:
         yield "assumed: X is a kernel matrix, positive semidefinite"
     for part, codes in zip(s["parts"], verdicts, strict=True):
@@ -1337,6 +1336,9 @@ def check(proof_path, data_path, exact=False, seed=None, expect=""):
         lines.append("the commitment was not compared with the data: that takes --seed")
     else:
         check_commitment((statement, arrays), data, seed)
+        if deletion := statement["deletion"]:
+            gone = f"{deletion['removed']} rows and no others are missing"
+            lines.append(f"{gone} of those of the root {deletion['root']}")
         lines.append(f"the data are those of the root {statement['commitment']['root']}")
     return [*lines, f"statement {digest}"]
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from safesift_check import FORMAT, Unproved, key, need, sha, whole
+from safesift_check import FORMAT, Unproved, binary, key, need, sha, whole
 
 
 def climbed(node, place, count, path):
@@ -40,12 +40,10 @@ def leaf_of(receipt, statement, row):
     cols = np.flatnonzero(features)
     own = [row.get("weight", 1.0)]
     own += [row["epsilon"]] if statement["columns"]["epsilon"] is not None else []
-    target = (
-        (np.asarray(row["target"], "<f8") + 0.0).tobytes() if statement["labels"] is None else None
-    )
-    target = key(row["target"]).encode() if target is None else target
-    entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), features[cols].tobytes()]
-    last = [np.asarray(number, "<f8").tobytes() for number in own]
+    labelled, target = statement["labels"] is not None, row["target"]
+    target = key(target).encode() if labelled else binary(target)
+    entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), binary(features[cols])]
+    last = [binary(number) for number in own]
     place, salt = whole(receipt["slot"]), bytes.fromhex(receipt["salt"])
     return sha(b"\0", place, salt, *entries, whole(len(target), 4), target, *last)
 

@@ -23,7 +23,7 @@ from safesift.penalties import PENALTIES
 from tests.code_lines import code_lines
 
 CHECK = Path(__file__).parents[1] / "check"
-MOST_LINES = 960
+MOST_LINES = 932
 
 
 @pytest.fixture

@@ -1,0 +1,282 @@
+"""False claims that somebody who writes the proof, or the data, has tried to have accepted.
+
+Each was accepted once. They are made by hand, as the library writes none of them.
+"""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import safesift_check as checker
+from tests.laws.test_proof_mutations import mutated
+
+FLAT = checker.FLAT
+REGION = {
+    "rule": "region", "form": "square", "size": 1, "eta": 0.5, "epsilon": 0.0, "multiplier": 0.0,
+    "beta": 0.0,
+}  # fmt: skip
+GAP, FEATURES = {"rule": "gap", "own": False}, {"rule": "features"}
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def forged(loss, point, verdicts, *, steps=(GAP,), zero=(), gap=1e9, arrays=None, **changes):
+    """Write a proof that says whatever it is told to."""
+    n, p = len(verdicts), len(point) - changes.get("intercept", False)
+    codes = np.array(verdicts, dtype=np.uint8)
+    tree = [checker.sha(b"\0", checker.whole(i), bytes([code])) for i, code in enumerate(codes)]
+    statement = {
+        "format": checker.FORMAT, "n_samples": n, "n_features": p,
+        "loss": {"factor": 1.0, **loss}, "penalty": {"name": "l2"}, "alpha": 1.0,
+        "intercept": False, "kernel": False, "labels": None, "transform": [],
+        "columns": {"features": None, "target": ["y"], "weight": None, "epsilon": None},
+        "commitment": {"root": "", "slots": n, "verdicts": checker.root_of(tree)},
+        "deletion": None, "parts": [{"positive": None, "gap": gap, "steps": list(steps)}],
+        **changes,
+    }  # fmt: skip
+    if statement["labels"] is not None:
+        statement["parts"][0]["positive"] = 0
+    text = json.dumps(statement)
+    four = np.append(codes, np.zeros(-n % 4, dtype=np.uint8)).reshape(-1, 4)
+    written = {
+        "statement": np.frombuffer(text.encode(), dtype=np.uint8),
+        "absent": np.zeros(0, dtype="<u8"), "0_point": np.array(point, dtype=float),
+        "0_verdicts": (four << np.array([0, 2, 4, 6], dtype=np.uint8)).sum(axis=1, dtype=np.uint8),
+        "0_zero": np.packbits(np.isin(np.arange(p), zero), bitorder="little"),
+        **{f"0_{name}": np.array(array, dtype=float) for name, array in (arrays or {}).items()},
+    }  # fmt: skip
+    np.savez("p.npz", **written)
+
+
+def status(*more, **data) -> int:
+    np.savez("d.npz", **data)
+    return checker.main(["p.npz", "d.npz", *more])
+
+
+def test_what_is_forged_here_is_read():
+    """A true claim in the same manner is accepted: 1 is optimal, up to so much."""
+    forged({"name": "squared"}, [1.0], [0])
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 0
+
+
+def test_a_matrix_that_overflows_proves_nothing():
+    """Optima (0, s, −s), 2|s| ≤ 1: the last row is at the end of [−1, 1] at some of them.
+
+    TᵀHT is infinite where H is singular, and no comparison with NaN may be skipped.
+    """
+    X = np.array([[1.0, 0, 0], [0, 1, 1], [0, 1, -1]])
+    y = np.array([[0.0, 0], [0, 0], [-1, 1]])
+    T = np.diag([1e146, 1e150, 1e150])
+    step = {**REGION, "size": 3}
+    forged(
+        {"name": "squared_interval", "factor": 1e10}, np.zeros(3), [0, 0, FLAT], steps=[GAP, step],
+        penalty={"name": "l2_ball", "radius": 10.0}, arrays={"1_point": np.zeros(3), "1_T": T},
+        columns={"features": None, "target": ["y"], "weight": "s", "epsilon": None},
+    )  # fmt: skip
+    assert status(X=X, y=y, s=np.array([1.0, 1.0, 1e-299])) == 1
+
+
+def test_one_shift_is_for_all_rows():
+    """The best intercept is 0, and the last row has to be ≤ −1 there to be flat: it is not.
+
+    A list of shifts, one for each row, would look for its bound at another intercept.
+    """
+    X, y = np.zeros((4, 1)), np.array([[0.0, 0], [0, 0], [0, 0], [-np.inf, -1.0]])
+    weights = np.array([1.0, 1.0, 1.0, 2.0**-9])
+    shifts = [[0.5, 0.5, 0.5, -1000.0], -0.5]
+    for given in (shifts, [0.5, -0.5]):
+        forged(
+            {"name": "absolute_interval"}, [0.0, 0.0], [0, 0, 0, FLAT],
+            steps=[GAP, {"rule": "ball", "shifts": given}], intercept=True,
+            columns={"features": None, "target": ["y"], "weight": "s", "epsilon": None},
+            arrays={"nu": [0.0, 0.0, 0.0, 0.0]},
+        )  # fmt: skip
+        assert status(X=X, y=y, s=weights) > 0
+
+
+def test_columns_of_sparse_data_are_transformed_or_refused():
+    """2 is optimal for a column of ones as it is, and not for ten times that column."""
+    forged({"name": "squared"}, [2.0], [0], gap=1e-9, alpha=2.0**-40)
+    sparse = {"data": np.ones(1), "indices": np.zeros(1, int), "indptr": np.array([0, 1])}
+    assert status(y=np.array([2.0]), **sparse) == 0
+    transform = [["multiply", [10.0]]]
+    forged({"name": "squared"}, [2.0], [0], gap=1e-9, alpha=2.0**-40, transform=transform)
+    assert status(y=np.array([2.0]), **sparse) == 2
+
+
+@pytest.mark.parametrize("gap", [[], [[]], True, "1", None, [1e9]])
+def test_a_gap_is_a_number(gap):
+    forged({"name": "squared"}, [100.0], [0], gap=gap)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
+
+
+@pytest.mark.parametrize(
+    "name, value", [("eta", [0.5]), ("beta", [0.0]), ("epsilon", "inf"), ("multiplier", "0")]
+)
+def test_numbers_of_steps_are_numbers(name, value):
+    step = {**REGION, name: value}
+    forged(
+        {"name": "squared"}, [1.0], [0], steps=[GAP, step],
+        arrays={"1_point": [1.0], "1_T": [[1.0]]},
+    )  # fmt: skip
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
+
+
+@pytest.mark.parametrize("mu", ["nan", "0.5", True, 1, [0.5], 1e-200, 1e200])
+def test_parameters_are_numbers_of_a_sane_size(mu):
+    forged({"name": "squared_hinge", "mu": mu}, [1.0], [0], labels=["a", "b"])
+    assert status(X=np.ones((1, 1)), y=np.array(["a"])) == 2
+
+
+@pytest.mark.parametrize("numbers", ["12", [[1.0], [2.0]], [True, 1.0], [1.0, "2"], [1.0, 3]])
+def test_transformations_are_lists_of_numbers(numbers):
+    forged({"name": "squared"}, [0.0, 0.0], [0], transform=[["multiply", numbers]])
+    assert status(X=np.ones((1, 2)), y=np.array([2.0])) == (0 if numbers[-1] == 3 else 2)
+
+
+def test_names_are_there_once():
+    forged({"name": "squared"}, [1.0], [0])
+    with np.load("p.npz") as file:
+        arrays = dict(file)
+    text = (
+        arrays["statement"].tobytes().decode().replace('"alpha": 1.0', '"alpha": 9.0, "alpha": 1.0')
+    )
+    arrays["statement"] = np.frombuffer(text.encode(), dtype=np.uint8)
+    np.savez("p.npz", **arrays)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
+
+
+@pytest.mark.parametrize("name", ["weight", "epsilon", "y"])
+def test_columns_are_columns(name):
+    """Weights (1, 0) put the optimum at 0; as a matrix they would put it at the mean, 1."""
+    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": "e"}
+    forged(
+        {"name": "squared_epsilon_insensitive", "epsilon": None}, [0.0, 1.0], [0, 0],
+        intercept=True, columns=columns, gap=2.0, alpha=1e-3,
+    )  # fmt: skip
+    data = {
+        "X": np.zeros((2, 1)),
+        "y": np.array([0.0, 2]),
+        "s": np.array([1.0, 0]),
+        "e": np.zeros(2),
+    }
+    assert status(**data) == 1  # the gap is 0.5, but one slope of one sign proves nothing
+    place = {"weight": "s", "epsilon": "e", "y": "y"}[name]
+    for shape in ((2, 1), (2, 1, 1)):
+        assert status(**{**data, place: data[place].reshape(shape)}) == 2
+
+
+@pytest.mark.parametrize("where", ["X", "y", "s"])
+@pytest.mark.parametrize("dtype", [np.int64, np.longdouble, complex])
+def test_data_are_not_rounded(where, dtype):
+    """What is proved is proved of the doubles that were read, so that they have to be the data."""
+    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": None}
+    forged({"name": "squared"}, [0.0], [0], columns=columns, gap=1e40)
+    data = {"X": np.ones((1, 1)), "y": np.ones(1), "s": np.ones(1)}
+    assert status(**data) == 0
+    odd = {np.int64: 2**53 + 1, np.longdouble: 1 + np.longdouble(2) ** -60, complex: 1 + 1j}[dtype]
+    data[where] = np.full(data[where].shape, odd, dtype=dtype)
+    assert status(**data) == 2
+
+
+def test_labels_that_differ_do_not_become_one():
+    whole = 2**53
+    assert checker.key(whole) != checker.key(whole + 1)
+    assert checker.key("10") != checker.key("1_0") and checker.key("1") != checker.key("１")
+    assert checker.key("1") == checker.key(1) == checker.key(True) == checker.key("1.0")
+    forged({"name": "squared_hinge", "mu": 0.0}, [0.0], [0, 0], labels=["a"])
+    assert status(X=np.ones((2, 1)), y=np.array(["a", "b"])) == 2
+
+
+def test_products_that_are_next_to_nothing_round_too():
+    """Predictions of some −1e−190, computed as 0 or more: so is the gap, and not below 1e−300."""
+    rng, tried = np.random.default_rng(0), 0
+    for _ in range(40):
+        first = rng.uniform(1e148, 1e149)
+        x = [5 * 2.0**-1074, 3 * 2.0**-1074]
+        row = [first, -first * 5 / 3]
+        if sum(Fraction(a) * Fraction(b) for a, b in zip(row, x, strict=True)) >= 0:
+            continue
+        tried += 1
+        forged({"name": "hinge", "mu": 1.0}, x, [0], labels=["a"], gap=1e-250, arrays={"nu": [0.0]})
+        assert status(X=np.array([row]), y=np.array(["a"])) == 1
+    assert tried > 5
+
+
+def test_squares_that_are_next_to_nothing_count():
+    """½F(ax − y)² + alpha|x| with alpha < F·a·y has its optimum away from 0, though a² is 0."""
+    a, y, factor = 1.4e-162, 1e-10, 1e100
+    assert a * a == 0
+    forged(
+        {"name": "squared", "factor": factor}, [0.8 * y / a], [0], steps=[GAP, FEATURES], zero=[0],
+        gap=1e200, penalty={"name": "l1"}, alpha=0.5 * factor * a * y,
+    )  # fmt: skip
+    assert status(X=np.array([[a]]), y=np.array([y])) == 1
+
+
+def test_removed_rows_are_named_once():
+    """Two removed rows are two rows, of the tree as it was."""
+    seed, y = b"s", np.array([2.0])
+    leaf = checker.sha(b"\0", b"whatever it was")
+    row = [checker.whole(1, 4), np.zeros(1, "<u4").tobytes(), np.ones(1).tobytes()]
+    own = y.tobytes()
+    kept = checker.sha(
+        b"\0", checker.whole(0), checker.sha(seed, checker.whole(0)), *row,
+        checker.whole(len(own), 4), own, np.ones(1).tobytes(),
+    )  # fmt: skip
+    now = checker.root_of([kept, checker.sha(b"\3", checker.whole(1))])
+    before = checker.root_of([kept, leaf])
+    for removed, slots, expected in (([1], 2, 0), ([1, 1], 2, 1), ([1], None, 2), ([1], -2, 2)):
+        forged({"name": "squared"}, [1.0], [0])
+        with np.load("p.npz") as file:
+            arrays = dict(file)
+        statement = json.loads(arrays["statement"].tobytes())
+        statement["commitment"] |= {"root": now, "slots": 2}
+        statement["deletion"] = {"root": before, "slots": slots, "removed": len(removed)}
+        arrays["statement"] = np.frombuffer(json.dumps(statement).encode(), dtype=np.uint8)
+        arrays["absent"] = np.array([1], dtype="<u8")
+        arrays["removed"] = np.array(removed, dtype="<u8")
+        arrays["removed_leaves"] = np.tile(np.frombuffer(leaf, dtype=np.uint8), (len(removed), 1))
+        np.savez("p.npz", **arrays)
+        with open("seed", "w", encoding="utf-8") as file:
+            file.write(seed.hex())
+        assert status("--seed", "seed", X=np.ones((1, 1)), y=y) == expected, (removed, slots)
+
+
+def test_slopes_of_rows_without_weight_do_not_matter():
+    """A true claim: one row has all the weight, and the intercept meets it exactly."""
+    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": None}
+    forged({"name": "squared"}, [0.0, 2.0], [0, 0], intercept=True, columns=columns, gap=1e-9)
+    assert status(X=np.ones((2, 1)), y=np.array([2.0, 5.0]), s=np.array([1.0, 0.0])) == 0
+
+
+# what keeps each of them out: the text, and the mistake in its place
+GUARDS = {
+    test_a_matrix_that_overflows_proves_nothing: (
+        "np.array(rows or [1]).min()", "min(rows, default=1)",
+    ),
+    test_one_shift_is_for_all_rows: ('given += step.get("shifts", [])', "pass"),
+    test_columns_of_sparse_data_are_transformed_or_refused: (
+        "not (is_sparse and self.transform)", "True",
+    ),
+    test_names_are_there_once: ("len(dict(pairs)) == len(pairs)", "True"),
+    test_products_that_are_next_to_nothing_round_too: ("x.rad + ar.tiny)) *", "x.rad)) *"),
+    test_squares_that_are_next_to_nothing_count: (
+        "self.entries * self.entries * ar.c + ar.tiny", "self.entries * self.entries",
+    ),
+    test_removed_rows_are_named_once: ("len(np.unique(gone)) == len(gone)", "True"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("attack", GUARDS, ids=lambda attack: attack.__name__)
+def test_without_its_guard_an_attack_succeeds(monkeypatch, attack):
+    monkeypatch.setitem(globals(), "checker", mutated(*GUARDS[attack]))
+    with pytest.raises(AssertionError):
+        attack()
