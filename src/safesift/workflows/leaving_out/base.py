@@ -125,8 +125,9 @@ class Base:
     def image_error(self) -> float:
         """‖computed Tᵀg − exact‖, for the exact slopes of the pieces on which samples are taken."""
         gradient = self.problem.rounding(self.at).gradient + self.at.sums.drift
-        # alpha is a quotient of rounded numbers
-        gradient += 16 * EPS * self.problem.alpha * self.at.size
+        # alpha is a quotient of rounded numbers, and so is its shift, which is no larger; what the
+        # gradient gains with a shift is a product with T
+        gradient += (self.n_columns + 24) * EPS * self.problem.alpha * self.at.size
         product = (self.n_columns + 8) * EPS * norm(self.at.subgradient)
         return self.size * (gradient + product)
 

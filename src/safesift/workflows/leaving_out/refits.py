@@ -84,7 +84,9 @@ class Refits:
             bounds = _bounds(fit.certificate, np.sort(rows))
             order = np.argsort(np.argsort(rows))
             best = fit, Bounds(bounds.lower[order], bounds.upper[order])
-            if (bounds.upper - bounds.lower <= self.width).all() or fit.limited:
+            if (bounds.upper - bounds.lower <= self.width).all():
+                break
+            if fit.limited or fit.n_iter >= self.max_iter:
                 break
             start = fit.at.point
         assert best is not None  # there are tolerances
