@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import safesift as ss
-from safesift.arithmetic.compiled.leave_out import SETTLED, leave_out, workspace
+from safesift.arithmetic.compiled import leave_out as loops
 
 # --- rounding, as large as one can see ----------------------------------------------------------
 
 
 def without_the_first(t, piece, breaks, quad, lin, z_error):
-    """`leave_out` of sample 0 in one dimension where every z is 1 as computed.
+    """`loops.leave_out` of sample 0 in one dimension where every z is 1 as computed.
 
     That of sample 0 is exact, those of the others are known up to an error.
     """
@@ -24,13 +24,13 @@ def without_the_first(t, piece, breaks, quad, lin, z_error):
     white = (np.zeros(1), 0.0, 0.0, 0.0, np.zeros(1), 0.0)
     none, one = np.zeros((1, 0)), np.zeros(1, np.int64)
     status, move, radius = one.copy(), np.zeros((1, 1)), np.zeros(1)
-    leave_out(
+    loops.leave_out(
         one, one, np.array([0, 1]), np.ones((1, 1)), np.arange(n), samples, np.zeros(n - 1),
-        (np.arange(1, n), np.ones((n - 1, 1))), np.inf, white, np.zeros(1), workspace(1),
+        (np.arange(1, n), np.ones((n - 1, 1))), np.inf, white, np.zeros(1), loops.workspace(1),
         (np.zeros(1), np.zeros(1), status, one.copy(), one.copy(), np.zeros(1), radius, move,
          none.astype(np.int64), none),
     )  # fmt: skip
-    assert status[0] == SETTLED
+    assert status[0] == loops.SETTLED
     return move[0, 0], radius[0]
 
 

@@ -86,7 +86,7 @@ class Refits:
             best = fit, Bounds(bounds.lower[order], bounds.upper[order])
             if (bounds.upper - bounds.lower <= self.width).all():
                 break
-            if fit.limited or fit.n_iter >= self.max_iter:
+            if fit.limited or not fit.converged:
                 break
             start = fit.at.point
         assert best is not None  # there are tolerances

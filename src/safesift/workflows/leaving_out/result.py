@@ -75,6 +75,8 @@ class LeaveOneOut(Brief):
         How many other samples change the piece of their loss without a group.
     training : Training
     classes : array or None
+    columns : tuple of str or None
+        The names of the features, where X was a frame.
     """
 
     decision: Array
