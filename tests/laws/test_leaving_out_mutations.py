@@ -43,6 +43,9 @@ def mistaken(module: ModuleType, old: str, new: str) -> Iterator[None]:
     for name, right in vars(module).items():
         if name.startswith("__") or name not in names or not callable(right):
             continue
+        if right.__module__ != module.__name__:
+            # imported: others compile with it
+            continue
         for user in [one for key, one in sys.modules.items() if key.startswith("safesift")]:
             if vars(user).get(name) is right:
                 replaced.append((user, name, right))
