@@ -162,11 +162,11 @@ class Loss(ABC):
 
         Where f'' is piecewise constant, or unimodal, the least secant is at an end of the interval
         or at a break between pieces; where it is piecewise constant so is the greatest. Otherwise
-        the bounds are the curvature floor of the whole interval, and the smoothness.
+        the bounds are the least and the largest curvature of the whole interval.
         """
         from_, to = np.minimum(lower, pred - error), np.maximum(upper, pred + error)
         floor = self.curvature_floor(from_, to, y)
-        ceiling = np.full_like(floor, self.proved_smoothness)
+        ceiling = np.minimum(self._curvature_ceiling(from_, to, y), self.proved_smoothness)
         if math.isinf(self.smoothness) or not (self.quadratic_rays or self.unimodal_curvature):
             return floor, ceiling
         least, greatest = np.full_like(floor, INF), np.zeros_like(floor)
@@ -183,6 +183,10 @@ class Loss(ABC):
             np.copyto(ceiling, piece.quadratic, where=inside)
             np.copyto(floor, piece.quadratic, where=inside)
         return floor, ceiling
+
+    def _curvature_ceiling(self, lower: Array, upper: Array, y: Array) -> Array:
+        """At least the largest f'' on [lower, upper], rounding included."""
+        return np.full(np.shape(lower), self.proved_smoothness)
 
     def _breaks(self, lower: Array, upper: Array, y: Array) -> list[Array]:
         """The ends of the intervals, and the breaks between pieces moved into them."""

@@ -283,6 +283,10 @@ class Logistic(MarginLoss):
         # φ'' has one maximum, at 0: on an interval it is least at one of the ends
         return np.minimum(self._ddphi(lower), self._ddphi(upper))
 
+    def _curvature_ceiling(self, lower: Array, upper: Array, y: Array) -> Array:
+        # φ'' is even: greatest at the point next to 0, whatever the label
+        return self._ddphi(np.clip(0.0, lower, upper)) * (1.0 + 1e-12)
+
     def _conjugate(self, u: Array) -> Array:
         v = np.clip(-u, 0.0, 1.0)
         return np.where((u >= -1.0) & (u <= 0.0), xlogy(v, v) + xlog1py(1.0 - v, -v), INF)
@@ -346,6 +350,11 @@ class SafeLogistic(MarginLoss):
 
     def _floor(self, lower: Array, upper: Array) -> Array:
         return np.where(self._depth(upper) < 0.0, np.exp(self._depth(lower)), 0.0)
+
+    def _curvature_ceiling(self, lower: Array, upper: Array, y: Array) -> Array:
+        # φ'' rises up to the flat region
+        margin = np.where(np.greater(y, 0), upper, -lower)
+        return np.exp(self._depth(margin)) * (1.0 + 1e-12)
 
     def _conjugate(self, u: Array) -> Array:
         v = np.clip(-u, 0.0, 1.0)

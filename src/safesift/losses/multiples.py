@@ -77,6 +77,9 @@ class Scaled(Loss):
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
         return self.factor * self.loss.curvature_floor(lower, upper, y)
 
+    def _curvature_ceiling(self, lower: Array, upper: Array, y: Array) -> Array:
+        return self.factor * self.loss._curvature_ceiling(lower, upper, y)
+
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         return self.factor * self.loss.conjugate(self._unscaled(nu, y), y)
 

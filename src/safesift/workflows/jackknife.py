@@ -115,6 +115,8 @@ def jackknife_plus(
     >>> new.guaranteed, 0.8 < new.coverage(y[300:]) <= 1.0
     (0.8, True)
     """
+    if not isinstance(loo, LeaveOneOut):
+        raise TypeError(f"loo must be a result of leave_one_out, got {type(loo).__name__}.")
     level = _checked_level(level)
     if method not in ("plus", "minmax"):
         raise ValueError(f"method must be 'plus' or 'minmax', got {method!r}.")
@@ -216,11 +218,9 @@ def _smallest(values: Array, k: int) -> Array:
 
 def _predictions(loo: LeaveOneOut, X: Any, part: int, counted: NDArray[np.bool_]) -> Any:
     """Of X by the models without each counted sample, and which samples these are."""
-    from safesift.design import as_design
-
-    design = as_design(X, loo.training.fit_intercept)
+    design = loo.design_of(X)
     before = design.matvec(loo.points[part])[:, None]
-    for groups, effects in loo.effects(part, X):
+    for groups, effects in loo.effects(part, design):
         places = np.full(int(loo.groups.max()) + 1, -1)
         places[groups] = np.arange(len(groups))
         rows = np.flatnonzero(counted & (places[loo.groups] >= 0))

@@ -357,6 +357,15 @@ def _search(who, near, reach, limit, samples, e, v, direction):
 
 
 @cached_njit(**_options)
+def _unlike(breaks, quad, piece, t, error):
+    """By how much, within an error of t, curvature differs from that of a piece."""
+    found = 0.0
+    for k in range(_piece(breaks, t - error), _piece(breaks, t + error) + 1):
+        found = max(found, abs(quad[k] - quad[piece]))
+    return found
+
+
+@cached_njit(**_options)
 def _verify(who, near, reach, limit, samples, white, moved, v, r, work, out, g):
     """Every optimum is near x + Tv, by the curvature that is left there: how near, or nothing."""
     (members, first, last, own, owner, group), (order, Z) = who, near
@@ -376,7 +385,10 @@ def _verify(who, near, reach, limit, samples, white, moved, v, r, work, out, g):
         new_lin = lin[j, to[k]] if to[k] >= 0 else 0.0
         old_quad, old_lin = quad[j, piece[j]], lin[j, piece[j]]
         terms = (abs(new_quad) + abs(old_quad)) * abs(now) + abs(new_lin) + abs(old_lin)
-        doubt = share[j] * (abs(new_quad - old_quad) * error + 6.0 * EPS * terms)
+        unlike = old_quad
+        if to[k] >= 0:
+            unlike = _unlike(breaks[j], quad[j], piece[j], now, error)
+        doubt = share[j] * (unlike * error + 6.0 * EPS * terms)
         doubt += share_error * abs(beta[k])
         size += doubt * znorm[j] + abs(beta[k]) * zerr[j]
         total += abs(beta[k]) * znorm[j]
@@ -390,7 +402,7 @@ def _verify(who, near, reach, limit, samples, white, moved, v, r, work, out, g):
         far = np.searchsorted(reach, (length + guess) * (1.0 + 1e-12), side="right")
         looked[g] = far
         # curvature that is no more, or may be no more, than it was at x
-        n = 0
+        n, unsure = 0, 0.0
         for m in range(first, last):
             j = members[m]
             if quad[j, piece[j]] > 0.0:
@@ -400,10 +412,17 @@ def _verify(who, near, reach, limit, samples, white, moved, v, r, work, out, g):
                 n += 1
         for u in range(far):
             j = order[u]
-            if owner[j] == group or quad[j, piece[j]] == 0.0:
+            if owner[j] == group:
                 continue
             now = t[j] + _dot(Z[u], v)
-            error = terr[j] + (zerr[j] + dot_error * znorm[j]) * length + znorm[j] * guess
+            error = terr[j] + (zerr[j] + dot_error * znorm[j]) * length
+            if _piece(breaks[j], now) == piece[j]:
+                # it stayed, as computed: exactly, it may be beyond the end of its piece
+                unlike = _unlike(breaks[j], quad[j], piece[j], now, error)
+                unsure += share[j] * unlike * error * znorm[j]
+            if quad[j, piece[j]] == 0.0:
+                continue
+            error += znorm[j] * guess
             least = quad[j, piece[j]]
             for k in range(_piece(breaks[j], now - error), _piece(breaks[j], now + error) + 1):
                 least = min(least, quad[j, k])
@@ -417,22 +436,22 @@ def _verify(who, near, reach, limit, samples, white, moved, v, r, work, out, g):
                 at[n] = u
                 lost[n] = share[j] * (quad[j, piece[j]] - least) * (1.0 + share_error)
                 n += 1
-        trace = 0.0
+        trace, squares, errors = 0.0, 0.0, 0.0
         for a in range(n):
             za = _z(at[a], own, Z)
             for c in range(a + 1):
                 M[a, c] = np.sqrt(lost[a] * lost[c]) * _dot(za, _z(at[c], own, Z))
                 M[c, a] = M[a, c]
-            # zerr is relative to nothing: it goes in as it is
-            ja = members[-1 - at[a]] if at[a] < 0 else order[at[a]]
-            extra = lost[a] * (2.0 * znorm[ja] * zerr[ja] + dot_error * znorm[ja] ** 2)
-            whole_extra = extra * n
-            M[a, a] += whole_extra
             trace += M[a, a]
-        curvature = _least_curvature(M, n, trace, whole, low)
+            ja = members[-1 - at[a]] if at[a] < 0 else order[at[a]]
+            squares += lost[a] * znorm[ja] ** 2
+            errors += lost[a] * zerr[ja] ** 2
+        # ‖ZZᵀ − (Z + E)(Z + E)ᵀ‖ ≤ 2‖Z + E‖‖E‖ + ‖E‖², each at most its Frobenius norm
+        off = 2.0 * np.sqrt(squares * errors) + errors + dot_error * squares
+        curvature = _least_curvature(M, n, trace, whole - off, low)
         if not curvature > 0.0:
             return UNSETTLED
-        needed = size / curvature * (1.0 + 1e-12)
+        needed = (size + unsure) / curvature * (1.0 + 1e-12)
         if needed < guess:
             radius[g] = needed
             for m in range(first, last):

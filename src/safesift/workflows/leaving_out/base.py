@@ -150,17 +150,11 @@ class Base:
         point = problem.alpha * at.point * (np.arange(self.n_columns) < self.design.n_features)
         sizes = [norm(one / self.scales) for one in (at.subgradient, at.loss_gradient, point)]
         gradient = (problem.design.sum_error + loss.precision) * load + drift
-        # alpha is a quotient of rounded numbers
+        # alpha is a quotient of rounded numbers, and so is its shift, which is no larger; what the
+        # gradient gains with a shift is a product with T
         gradient += (self.n_columns + 32) * EPS * sum(sizes)
         gradient += problem.risk.rows.underflow / float(self.scales.min())
         return self._scaled_size * gradient * (1.0 + 1e-9)
-
-    @property
-    def gradient_error(self) -> float:
-        """‖computed g − exact‖, likewise."""
-        gradient = self.problem.rounding(self.at).gradient + self.at.sums.drift
-        gradient += 16 * EPS * self.problem.alpha * self.at.size
-        return gradient + (self.n_columns + 8) * EPS * norm(self.at.subgradient)
 
     @cached_property
     def pred_error(self) -> Array:

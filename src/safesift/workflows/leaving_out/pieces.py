@@ -123,21 +123,30 @@ class PiecewiseSpace:
 
     @cached_property
     def _pulling(self) -> NDArray[np.bool_]:
-        """Samples that may have a slope other than 0: the others are of no influence."""
+        """Samples that may have a slope other than 0 at the optimum: others have no influence."""
         quadratic, linear = self.pieces.of(self.which)
-        flat = (quadratic == 0) & (linear == 0) & (self.reach > 0)
+        nearby = self._own_optimum.length[0] + self._own_optimum.radius[0]
+        flat = (quadratic == 0) & (linear == 0) & (self.reach > nearby)
         return ~flat & (self.base.problem.shares > 0)
+
+    @cached_property
+    def _own_optimum(self) -> Models:
+        """Of all samples: the base is next to it."""
+        nobody = Groups(
+            np.full(len(self.which), -1), np.zeros(0, np.intp), np.zeros(2, dtype=np.intp)
+        )
+        found = Models.empty(nobody, self.base.n_columns)
+        one, held = np.zeros(1, dtype=np.intp), self._held(self._nearby)
+        self._leave_out(nobody, one, np.zeros(1), held, found)
+        return found
 
     def _keep_base(self, groups: Groups, some: Rows, found: Models) -> None:
         """Groups of samples without influence: their model is that of the base."""
         if not len(some):
             return
-        nobody = Groups(np.full_like(groups.owner, -1), some[:0], np.zeros(2, dtype=np.intp))
-        alone = Models.empty(nobody, self.base.n_columns)
-        one, held = np.zeros(1, dtype=np.intp), self._held(self._nearby)
-        self._leave_out(nobody, one, np.zeros(1), held, alone)
         members, _ = groups.members_of(some)
-        base, far = self.base, alone.length[0] + alone.radius[0]
+        base, alone = self.base, self._own_optimum
+        far = alone.length[0] + alone.radius[0]
         found.pred[members] = base.at.pred[members]
         found.half[members] = base.pred_error[members] + base.z_norms[members] * far
         for name in ("status", "length", "radius"):

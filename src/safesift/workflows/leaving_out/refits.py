@@ -87,7 +87,9 @@ class Refits:
             bounds = _bounds(fit.certificate, np.sort(rows))
             order = np.argsort(np.argsort(rows))
             best = fit, Bounds(bounds.lower[order], bounds.upper[order])
-            if (bounds.upper - bounds.lower <= self.width).all() or fit.limited:
+            if (bounds.upper - bounds.lower <= self.width).all():
+                break
+            if fit.limited or not fit.converged:
                 break
             start = fit.at.point
         assert best is not None  # there are tolerances

@@ -13,10 +13,11 @@ from sklearn.metrics import accuracy_score, get_scorer, r2_score
 
 from safesift.arithmetic.printing import Brief, record_in_brief
 from safesift.arithmetic.threads import computes
-from safesift.design import as_design
+from safesift.design import Design, as_design
 from safesift.design.factory import check_finite
 from safesift.parameters import check_count
 from safesift.problem.inputs import distance
+from safesift.problem.scales import column_names
 from safesift.problem.training import Training
 from safesift.registry import provided
 from safesift.workflows.leaving_out.parts import Part
@@ -74,6 +75,8 @@ class LeaveOneOut(Brief):
         How many other samples change the piece of their loss without a group.
     training : Training
     classes : array or None
+    columns : tuple of str or None
+        The names of the features, where X was a frame.
     """
 
     decision: Array
@@ -90,6 +93,7 @@ class LeaveOneOut(Brief):
     parts: tuple[Part, ...] = field(repr=False)
     points: tuple[Array, ...] = field(repr=False)
     n_jobs: int | None = None
+    columns: tuple[str, ...] | None = field(default=None, repr=False)
 
     @property
     def change(self) -> Array:
@@ -220,19 +224,26 @@ class LeaveOneOut(Brief):
 
     def effects(self, k: int, X: Any) -> Iterator[tuple[Rows, Array]]:
         """`influence_blocks` of the k-th class."""
-        part = self.parts[k]
+        part, design = self.parts[k], self.design_of(X)
         part.problem.check_unchanged()
-        design = as_design(X, self.training.fit_intercept)
-        check_finite(design)
-        if design.n_features != part.problem.design.n_features:
-            raise ValueError(
-                f"X has {design.n_features} features, but the models have "
-                f"{part.problem.design.n_features}."
-            )
         before = design.matvec(self.points[k])
         size = max(_BLOCK // max(design.n_samples + design.n_columns, 1), 16)
         for some, points in part.points(size):
             yield some, design.matvec(np.ascontiguousarray(points)) - before[:, None]
+
+    def design_of(self, X: Any) -> Design:
+        """Other rows, checked."""
+        design, names = as_design(X, self.training.fit_intercept), column_names(X)
+        if names is not None and self.columns is not None and names != self.columns:
+            raise ValueError(
+                f"X has the columns {', '.join(names[:5])}, …, but the models have "
+                f"{', '.join(self.columns[:5])}, …: pass the same ones in the same order."
+            )
+        expected = self.parts[0].problem.design.n_features
+        if design.n_features != expected:
+            raise ValueError(f"X has {design.n_features} features, but the models have {expected}.")
+        check_finite(design, columns=names)
+        return design
 
     # --- faces --------------------------------------------------------------------------------
 
@@ -253,15 +264,30 @@ class LeaveOneOut(Brief):
 
 def scored(
     scoring: Any, decision: Array, prediction: NDArray, classes: NDArray | None, y: NDArray,
-    weights: Array,
+    weights: Array | None,
 ) -> float:  # fmt: skip
-    """The score of predictions that are known, by a scorer of scikit-learn."""
+    """The score of predictions that are known, by a scorer of scikit-learn.
+
+    It is told weights that differ: not every callable takes them.
+    """
     known = _Known(decision, prediction)
     if classes is not None:
         known = _KnownClassifier(decision, prediction)
         known.classes_ = classes
     rows = np.arange(len(decision))[:, None]
-    return float(get_scorer(scoring)(known, rows, y, sample_weight=weights))
+    plain = weights is None or (weights == weights[0]).all()
+    told = {} if plain else {"sample_weight": weights}
+    scorer = get_scorer(scoring)
+    try:
+        return float(scorer(known, rows, y, **told))
+    except AttributeError as missing:
+        if "predict_proba" not in str(missing):
+            raise
+        raise ValueError(
+            f"scoring={scoring!r} needs probabilities, and what models say of the samples they "
+            "were trained without are decision values: use a scorer of these, such as 'roc_auc', "
+            "or of labels."
+        ) from None
 
 
 class _Known(RegressorMixin, BaseEstimator):

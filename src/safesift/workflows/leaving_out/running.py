@@ -136,6 +136,7 @@ def leave_one_out(
         parts=parts,
         points=tuple(full.at.point for full, _, _ in found),
         n_jobs=n_jobs,
+        columns=column_names(X),
     )
 
 
@@ -170,9 +171,13 @@ def refuse_last(
 ) -> None:
     """Every class, or everything, has to be there without any of the groups."""
     if classes is None or labels is None:
-        if (groups.sums(weights) >= weights.sum() * (1.0 - 1e-15)).any():
+        counted = weights > 0
+        last = np.flatnonzero(groups.sums(counted.astype(float)) == counted.sum())
+        if len(last):
+            row = int(groups.rows(int(last[0]))[0])
             raise ValueError(
-                "groups: without one of them no sample of positive weight is left: use more groups."
+                f"y: without the samples left out with row {row} none of positive weight is left: "
+                "use more samples, or use more groups."
             )
         return
     for label, name in zip(classes, classes.tolist(), strict=True):

@@ -128,6 +128,19 @@ class SupportSpace:
             np.sqrt(smoothness * (problem.shares @ base.z_norms**2))
         )
 
+    def _off(self, errors: Array) -> float:
+        """√(L·Σ share·error²): times `_sizes`, what errors of predictions do to derivatives."""
+        problem = self.problem
+        return float(np.sqrt(problem.loss.proved_smoothness * (problem.shares @ errors**2)))
+
+    @cached_property
+    def _derivative_error(self) -> Array:
+        """Of the rounding of `_derivatives`, the slopes being known."""
+        loads = self.problem.shares * np.abs(self.inner.base.at.nu)
+        design = rows_of(self.problem.design)
+        sizes = np.sqrt(loads.sum() * design.columns_sq(loads)[self._outside])
+        return (design.sum_error + self.inner.base.share_error + _ROUNDING) * sizes
+
     def _joins(self, part: Models, some: Rows, shifts: Array) -> NDArray[np.bool_]:
         """Whether a feature outside may have a coefficient."""
         if not len(self._outside):
@@ -138,10 +151,10 @@ class SupportSpace:
         derivatives = self._derivatives + part.moves[some] @ self._response.T + moved
         # how far the exact optimum is from v, and rounding
         room = np.outer(part.radius[some], columns * whole)
-        room += np.outer(part.length[some], columns * whole) * (
-            rows_of(problem.design).sum_error + _ROUNDING
-        )
-        room += _ROUNDING * sizes + base.gradient_error + _ROUNDING * np.abs(derivatives)
+        rounding = whole * (rows_of(problem.design).sum_error + _ROUNDING)
+        room += np.outer(part.length[some], columns * (rounding + self._off(base.z_errors)))
+        room += columns * self._off(base.pred_error) + self._derivative_error
+        room += _ROUNDING * (sizes + np.abs(derivatives))
         alphas = problem.alpha + shifts
         thresholds = np.array([problem.penalty.sparse_threshold(float(one)) for one in alphas])
         below = np.abs(derivatives) + room < thresholds[:, None] * (1.0 - _ROUNDING)
