@@ -149,4 +149,4 @@ def test_a_model_that_does_not_converge_is_not_solved_for_again_and_again(monkey
     y, weights = rng.normal(size=5), 10.0 ** np.array([-5.0, 3.0, 0.0, -2.0, 2.0])
     options = {"loss": "squared", "alpha": 1e-8, "sample_weight": weights}
     ss.leave_one_out(X, y, max_iter=10, **options)
-    assert set(asked) == {1e-8}
+    assert asked and len(set(asked)) == 1

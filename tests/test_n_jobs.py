@@ -176,11 +176,18 @@ def fitted(X, y):
 
 # of everything public: a call that takes a few passes over the samples
 CALLS: dict[str, Callable[..., Any]] = {
+    "certify_alpha": lambda X, y, j: ss.certify_alpha(
+        X, y, alphas=(0.05, 0.1), cv=2, epsilon=0.1, n_jobs=j
+    ),
     "compress": lambda X, y, j: ss.compress(X, y, n_keep=0.2, n_jobs=j),
     "compression_curve": lambda X, y, j: ss.compression_curve(
         X, y, fractions=[0.5], n_repeats=2, n_jobs=j
     ),
+    "jackknife_plus": lambda X, y, j: ss.jackknife_plus(
+        ss.leave_one_out(X, y, alpha=0.1, n_jobs=1), X, n_jobs=j
+    ),
     "kernel_rows": lambda X, y, j: ss.kernel_rows(X[:30] @ X[:30].T, n_jobs=j),
+    "leave_one_out": lambda X, y, j: ss.leave_one_out(X, y, alpha=0.1, n_jobs=j),
     "mine_hard": lambda X, y, j: ss.mine_hard(
         X[80:], fitted(X[:80], y[:80]), X[:80], y[:80], y_pool=y[80:], n_jobs=j
     ),

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
-from safesift.arithmetic.threads import using
+from safesift.arithmetic.threads import computes, using
 from safesift.workflows.leaving_out import LeaveOneOut
 
 Array = NDArray[np.float64]
@@ -71,8 +71,14 @@ class LabelSets(Brief):
 Method = Literal["plus", "minmax"]
 
 
+@computes
 def jackknife_plus(
-    loo: LeaveOneOut, X: Any, level: float = 0.9, method: Method = "plus"
+    loo: LeaveOneOut,
+    X: Any,
+    level: float = 0.9,
+    method: Method = "plus",
+    *,
+    n_jobs: int | None = None,
 ) -> PredictionIntervals | LabelSets:
     """Prediction intervals for new rows from a `leave_one_out`, or sets of labels.
 
@@ -97,6 +103,9 @@ def jackknife_plus(
         "plus" covers about `level` in practice, and at least 1 − 2(1 − level) for certain, for K
         groups of n/K samples each less min(2(1 − 1/K)/(n/K + 1), (1 − K/n)/(K + 1)); "minmax" at
         least `level`, and is longer; not for groups.
+    n_jobs : int, optional
+        Threads, as joblib counts them; by default as many as the process may use.
+        Those of `loo` where it has a number of its own.
 
     Returns
     -------
@@ -130,7 +139,7 @@ def jackknife_plus(
         raise ValueError("loo is of interval targets, which are no numbers to cover.")
     guaranteed = level if method == "minmax" else 1.0 - 2.0 * (1.0 - level)
     guaranteed -= _price_of_groups(loo, method)
-    with using(loo.n_jobs):
+    with using(loo.n_jobs if n_jobs is None else n_jobs):
         if loo.classes is None:
             lower, upper = _intervals(loo, X, level, method)
             return PredictionIntervals(lower, upper, level, round(guaranteed, 12), method)
