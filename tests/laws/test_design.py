@@ -429,6 +429,37 @@ def test_row_norms_of_equal_entries(scale):
             assert_upper_bounds(design_of(storage, rows), rows)
 
 
+def law_scaled_norms_are_upper_bounds(design, rows, scales) -> None:
+    """Exactly; and no more than rounding, and what underflows, beyond that."""
+    for bound, row in zip(design.scaled_norms(scales), rows, strict=True):
+        true = sum(
+            (Fraction(float(a)) * Fraction(float(s))) ** 2 for a, s in zip(row, scales, strict=True)
+        )
+        assert Fraction(float(bound)) ** 2 >= true
+        assert bound**2 <= float(true) * (1 + 1e-12) + 1e-290
+
+
+def scaled_rows(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    n, p = rng.integers(1, 6, 2)
+    rows = rng.normal(size=(n, p)) * 10.0 ** rng.integers(-170, 3, (n, p))
+    return rows, 10.0 ** rng.uniform(-5, 5, p)
+
+
+@storages("C", "csr array")
+def test_scaled_norms_are_upper_bounds(storage):
+    for seed in range(100):
+        rows, scales = scaled_rows(seed)
+        law_scaled_norms_are_upper_bounds(design_of(storage, rows), rows, scales)
+
+
+def test_scaled_norms_without_their_margin_are_noticed(monkeypatch):
+    right = RowDesign.scaled_norms
+    monkeypatch.setattr(RowDesign, "scaled_norms", lambda self, s: right(self, s) * (1 - 1e-13))
+    with pytest.raises(AssertionError):
+        test_scaled_norms_are_upper_bounds("C")
+
+
 @storages("C", "csr array")
 def test_row_norms_where_squares_overflow(storage):
     norms = design_of(storage, np.array([[1e200, 1.0], [0.0, 0.0]])).row_norms

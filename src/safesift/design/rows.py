@@ -266,7 +266,9 @@ class RowDesign(BlockedRows):
 
         self._visit(fill, self._rows_read_once)
         norms_sq += weights[self.n_features :].sum()
-        return np.sqrt(norms_sq * (1.0 + 2.0 * self.dot_error) + self.n_columns * UNDERFLOW)
+        # a square that underflows is lost, and its weight may be large
+        lost = self.n_columns * UNDERFLOW * (1.0 + float(weights.max(initial=0.0)))
+        return np.sqrt(norms_sq * (1.0 + 2.0 * self.dot_error) + lost)
 
     @cached_property
     def row_norms(self) -> Array:
