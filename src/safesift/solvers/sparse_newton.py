@@ -41,7 +41,7 @@ _NEAR, _FAR = 0.9, 0.8
 # from the solution and go from column to column, ever more would enter one step after the other
 _FEW, _FEW_FROM_AFAR = 100, 1000
 # beyond so many features of sparse rows, a step goes from column to column: where steps begin far
-# from the solution, a matrix of features that come and go is not worth it
+# from the solution, a matrix of some of many features, which come and go, is not worth it
 _MANY, _MANY_FROM_AFAR = 600, 50
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
@@ -115,7 +115,8 @@ class SparseNewton(Solver):
 
     def _column_model(self, level: Level) -> ColumnModel | None:
         """For steps from column to column, where the working set is large; None for others."""
-        many = _MANY_FROM_AFAR if level.past is None else _MANY
+        n_features = level.problem.design.n_features
+        many = _MANY_FROM_AFAR if level.past is None and n_features > _MANY else _MANY
         if self._sparse is None or int(self._inside.sum()) <= many:
             return None
         if self._columns is None:

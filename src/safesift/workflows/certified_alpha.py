@@ -406,16 +406,19 @@ class _Search:
         middles = [math.sqrt(low) * math.sqrt(high) for low, high in pairs]
         levels = [[one.at_level(alpha) for one in self._problems] for alpha in middles]
         fits = solve_path(levels, Settings(_TOL, decided=()))
+        best: tuple[float, float, Sequence[Fit]] = (self.error, math.nan, ())
         for (low, high), alpha, found in zip(pairs, middles, fits, strict=True):
-            self._try(alpha, found)
+            rough = self._sums(found, [Bounds(fit.at.pred, fit.at.pred) for fit in found])[1]
+            self._trials.append((alpha, rough))
+            if rough < best[0]:
+                best = rough, alpha, found
             least, most = self._between(found, (low, high))
             yield Interval(low, high, least, most)
+        self._try(*best[1:])
 
     def _try(self, alpha: float, fits: Sequence[Fit]) -> None:
         """Whether an alpha is better than the best one so far, by what is proved of it."""
-        rough = self._sums(fits, [Bounds(fit.at.pred, fit.at.pred) for fit in fits])[1]
-        self._trials.append((alpha, rough))
-        if rough < self.error:
+        if fits:
             _, error = self._between(fits, (alpha,))
             if error < self.error:
                 self.alpha, self.error = alpha, error
