@@ -329,3 +329,24 @@ def test_folds_may_be_masks_or_lists(samples):
     nobody = np.where(fold == 0, 1.0, 0.0)
     with pytest.raises(ValueError, match="training samples of a fold have no weight"):
         ss.certify_alpha(X, labels, cv=numbers, sample_weight=nobody)
+
+
+# --- intervals and sets -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["plus", "minmax"])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_samples_without_weight_are_as_good_as_removed(samples, method, n_classes):
+    X, y = samples
+    weights = np.where(np.arange(40) % 5 == 2, 0.0, 1.0)
+    kept, loss = weights > 0, "squared" if n_classes == 0 else "squared_hinge"
+    if n_classes:
+        y = np.digitize(y, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    new = np.random.default_rng(1).normal(size=(6, 3))
+    all_of_them = ss.leave_one_out(X, y, loss=loss, alpha=0.1, sample_weight=weights)
+    others = ss.leave_one_out(X[kept], y[kept], loss=loss, alpha=0.1)
+    one, two = (ss.jackknife_plus(loo, new, 0.8, method) for loo in (all_of_them, others))
+    if n_classes:
+        assert (one.contains == two.contains).all()
+    else:
+        assert np.allclose([one.lower, one.upper], [two.lower, two.upper], atol=1e-9)
