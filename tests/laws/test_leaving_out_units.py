@@ -169,5 +169,9 @@ def test_only_what_needs_it_is_centred():
     X = np.random.default_rng(0).normal(size=(50, 3))
     assert centered(DenseDesign(X + 10.0, True)) is None
     assert centered(DenseDesign(X + 1e4, False)) is None
+    # standardised, and the same number in nearly all rows
+    rare = np.zeros((2000, 1))
+    rare[1] = 1.0
+    assert centered(DenseDesign((rare - rare.mean()) / rare.std(), True)) is None
     found = centered(DenseDesign(X + np.array([0.0, 1e4, 0.0]), True))
     assert found is not None and (found.means != 0).tolist() == [False, True, False]

@@ -19,7 +19,7 @@ from safesift.design.base import Array, Design
 from safesift.design.dense import DenseDesign
 from safesift.design.rows import RowDesign
 
-# columns whose mean is so many times their deviation are far from zero, by so many of their rows
+# columns whose mean is so many times their deviation are far from zero; rows that are looked at
 _FAR, _ROWS = 100.0, 256
 
 
@@ -85,12 +85,16 @@ class CenteredDesign(RowDesign):
 def centered(design: Design) -> CenteredDesign | None:
     """The same rows, centred, where columns are far from zero; None where there is no need to.
 
-    Any numbers will do for the means: those of some rows tell.
+    Some rows tell whether it is worth looking at all of them: a column that is nearly always the
+    same number is not far from zero for that.
     """
     if not (isinstance(design, DenseDesign) and design.intercept and design.n_samples):
         return None
-    some = np.unique(np.linspace(0, design.n_samples - 1, _ROWS).astype(np.intp))
-    rows = design.gathered(some)
-    means = rows.mean(axis=0)
-    far = np.abs(means) > _FAR * rows.std(axis=0)
+    n, p = design.shape
+    rows = design.gathered(np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp)))
+    if not (np.abs(rows.mean(axis=0)) > _FAR * rows.std(axis=0)).any():
+        return None
+    shares = np.full(n, 1.0 / n)
+    means, squares = design.rmatvec(shares)[:p], design.columns_sq(shares)[:p]
+    far = means**2 * (1.0 + _FAR**-2) > squares
     return CenteredDesign(design, np.where(far, means, 0.0)) if far.any() else None
