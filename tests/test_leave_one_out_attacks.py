@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import sparse
 
 import safesift as ss
 from safesift.arithmetic.compiled import leave_out as loops
+from safesift.problem.decisions import Bounds
+from safesift.problem.inputs import make_problems
+from safesift.workflows.certified_alpha import _Search
+from safesift.workflows.held_out import HeldOut, mean_between
+from safesift.workflows.leaving_out import base as base_module
+from safesift.workflows.leaving_out import smooth
+from safesift.workflows.leaving_out.groups import Groups
+from safesift.workflows.leaving_out.models import Models
+from safesift.workflows.leaving_out.refits import solved
+from safesift.workflows.leaving_out.support import SupportSpace
+from tests.laws.leaving_out_laws import Case, check_exact
 
 # --- rounding, as large as one can see ----------------------------------------------------------
 
@@ -145,8 +160,193 @@ def test_a_model_that_does_not_converge_is_not_solved_for_again_and_again(monkey
     solved, asked = refits.solved, []
     monkeypatch.setattr(refits, "solved", lambda *args: asked.append(args[2]) or solved(*args))
     rng = np.random.default_rng(0)
-    X = 1e6 + rng.normal(size=(5, 1))
+    # sparse, so that it is not centred
+    X = sparse.csr_array(1e6 + rng.normal(size=(5, 1)))
     y, weights = rng.normal(size=5), 10.0 ** np.array([-5.0, 3.0, 0.0, -2.0, 2.0])
     options = {"loss": "squared", "alpha": 1e-8, "sample_weight": weights}
     ss.leave_one_out(X, y, max_iter=10, **options)
     assert asked and len(set(asked)) == 1
+
+
+# --- rounding of whitened rows of smooth losses -------------------------------------------------
+
+
+def test_curvature_that_leaves_is_not_less_because_of_rounding():
+    """z is known up to an error, as large as one can see: the radius pays for it."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        d, k = 4, 3
+        own = rng.normal(size=(k, d))
+        loads = np.full(k, 0.9 / np.linalg.norm(own, 2) ** 2)
+        errors = np.full(k, 1e-2)
+        norms = np.linalg.norm(own, axis=1) + errors
+        base = SimpleNamespace(
+            looseness=0.0, share_error=0.0, n_columns=d, z_norms=norms, z_errors=errors,
+            pred_error=np.zeros(k), at=SimpleNamespace(pred=np.zeros(k)),
+        )  # fmt: skip
+        space = smooth.SmoothSpace(base, 1e-3)
+        space.__dict__["_load"] = loads
+        found = Models.empty(Groups.of(np.zeros(k)))
+        rows, r = np.arange(k), rng.normal(size=d)
+        table = [smooth.Secants(1e9, 0.0, 0.0, 0.0)]
+        system = smooth._System(own, loads)
+        space._certify(0, rows, own, system, np.zeros(d), r, 0.0, 0.0, table, found)
+        # every row longer by its error
+        true = own * (1.0 + errors / np.linalg.norm(own, axis=1))[:, None]
+        left = 1.0 - np.linalg.norm(true * np.sqrt(loads)[:, None], 2) ** 2
+        assert found.radius[0] >= np.linalg.norm(r) / left
+
+
+# --- samples without influence, on the support ------------------------------------------------
+
+
+def test_samples_that_cross_on_the_way_to_the_optimum_are_paid_for():
+    """The base is far from its own optimum, on the way to which samples change their piece.
+
+    What derivatives of the features outside are said to be is within what is allowed for.
+    """
+    crossed = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(60, 8))
+        y = np.where(X[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1)
+        problem = make_problems(
+            X, y, loss="squared_hinge", penalty="l1", alpha=0.05, fit_intercept=False
+        ).problem
+        fit = solved(problem, None, 1e-2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(base_module, "_POLISHING", 1)
+            space, groups = SupportSpace.of(fit), Groups.single(60)
+        if space is None:
+            continue
+        todo = np.flatnonzero(~space.inner._pulling)
+        part = space.inner.models(groups, todo, np.zeros(len(todo)), True, 64)
+        alone = space.inner._own_optimum
+        if not len(todo) or not part.settled[todo].all():
+            continue
+        inner = space.inner.base
+        exact = base_module.base_at(inner.problem, solved(inner.problem, None, 1e-14).at.point)
+        true = X.T @ (problem.shares * exact.at.nu)
+        said = space._derivatives + part.moves[todo] @ space._response.T
+        said = said + space._moved(part, todo)[0]
+        columns, whole = space._sizes
+        room = np.outer(part.radius[todo], columns * whole) + 1e-9
+        assert (np.abs(said - true[~space.features]) <= room).all()
+        crossed += int(alone.changed[0] > 0)
+    assert crossed
+
+
+# --- pieces that nearly touch -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "width"), [(0.3, 0.1), (0.1, 0.05), (0.7, 0.1)])
+def test_ends_of_pieces_that_are_no_floats_do_no_harm(samples, epsilon, width):
+    X, y = samples
+    loss = ss.losses.SmoothedEpsilonInsensitive(epsilon, width)
+    check_exact(Case(X, y, loss, 1e-2), rows=range(0, 40, 5))
+    loo = ss.leave_one_out(X, y, loss=loss, alpha=1e-2)
+    assert loo.n_refits == 0 and (loo.upper - loo.lower).max() < 1e-6
+
+
+# --- validation errors --------------------------------------------------------------------------
+
+
+def held_out(X, y, weights):
+    inputs = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=1.0, sample_weight=weights
+    )
+    return HeldOut.of(inputs, np.arange(len(y)), inputs.problems[0].weights, "zero_one", 0.5)
+
+
+def errors_between(one, lower, upper):
+    bounds = [Bounds(low, high) for low, high in zip(lower.T, upper.T, strict=True)]
+    return mean_between([one], [one.between(bounds)])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_errors_of_labels_lie_between_their_bounds(n_classes):
+    """For any weights, exactly, and rows that are the same have the same label."""
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        n, k = 12, 1 if n_classes == 2 else n_classes
+        X = rng.integers(1, 3, (n, 2)).astype(float)
+        y = np.append(np.arange(n_classes), rng.integers(0, n_classes, n - n_classes))
+        weights = rng.choice([0.1, 0.2, 0.3, 0.7], n)
+        one = held_out(X, y, weights)
+        centre = X @ rng.normal(size=(2, k))
+        room = rng.choice([0.0, 0.3, 2.0])
+        low, high = errors_between(one, centre - room, centre + room)
+        pred = centre + X @ rng.normal(size=(2, k))
+        pred = np.clip(pred, centre - room, centre + room)
+        label = (pred[:, 0] > 0).astype(int) if k == 1 else pred.argmax(axis=1)
+        error = math.fsum(weights[label != y]) / math.fsum(weights)
+        assert low <= error <= high
+        if room == 0.0:
+            assert low == error == high
+
+
+def test_of_contradictory_samples_some_are_wrong():
+    X, y = np.zeros((6, 2)), np.array([0, 1, 2, 0, 0, 1])
+    wide = np.ones((6, 3))
+    assert errors_between(held_out(X, y, None), -wide, wide) == (0.5, 5 / 6)
+
+
+def test_an_interval_that_is_better_is_never_overlooked(samples, monkeypatch):
+    """Also where nothing but the bounds of whole intervals is known."""
+    X, y = samples
+    monkeypatch.setattr(_Search, "_try", lambda self, alpha, fits: self._trials.append((alpha, 1)))
+    found = ss.certify_alpha(X, y > 0, alphas=(1e-2, 1.0), cv=3, epsilon=0.0)
+    assert found.error - found.least <= 0.0 or not found.resolved
+    assert found.error < 1.0
+
+
+@pytest.mark.filterwarnings("ignore:.*found its best score")
+def test_certified_errors_are_weighted_as_scores_are(samples):
+    X, y = samples
+    labels, weights = y > 0.5, np.tile([0.5, 1.0, 3.0, 1.0], 10)
+    for class_weight in ("balanced", {False: 1.0, True: 5.0}):
+        options = {"cv": 4, "class_weight": class_weight}
+        model = ss.SafeClassifierCV(alphas="certified", **options)
+        model.fit(X, labels, sample_weight=weights)
+        plain = ss.SafeClassifierCV(alphas=[model.alpha_], tol=1e-10, **options)
+        plain.fit(X, labels, sample_weight=weights)
+        assert np.isclose(1.0 - plain.mean_score_path_[0], model.certificate_.error, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:.*found its best score")
+def test_folds_may_be_masks_or_lists(samples):
+    X, y = samples
+    labels, fold = y > 0, np.arange(40) % 3
+    masks = [(fold != k, fold == k) for k in range(3)]
+    numbers = [tuple(map(np.flatnonzero, one)) for one in masks]
+    lists = [tuple(rows.tolist() for rows in one) for one in numbers]
+    errors, scores = set(), set()
+    for cv in (masks, numbers, lists):
+        errors.add(ss.certify_alpha(X, labels, alphas=(1e-2, 1.0), cv=cv, epsilon=0.01).error)
+        model = ss.SafeClassifierCV(alphas=[1.0, 0.1], cv=cv).fit(X, labels)
+        scores.add(tuple(model.mean_score_path_))
+    assert len(errors) == len(scores) == 1
+    nobody = np.where(fold == 0, 1.0, 0.0)
+    with pytest.raises(ValueError, match="training samples of a fold have no weight"):
+        ss.certify_alpha(X, labels, cv=numbers, sample_weight=nobody)
+
+
+# --- intervals and sets -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["plus", "minmax"])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_samples_without_weight_are_as_good_as_removed(samples, method, n_classes):
+    X, y = samples
+    weights = np.where(np.arange(40) % 5 == 2, 0.0, 1.0)
+    kept, loss = weights > 0, "squared" if n_classes == 0 else "squared_hinge"
+    if n_classes:
+        y = np.digitize(y, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    new = np.random.default_rng(1).normal(size=(6, 3))
+    all_of_them = ss.leave_one_out(X, y, loss=loss, alpha=0.1, sample_weight=weights)
+    others = ss.leave_one_out(X[kept], y[kept], loss=loss, alpha=0.1)
+    one, two = (ss.jackknife_plus(loo, new, 0.8, method) for loo in (all_of_them, others))
+    if n_classes:
+        assert (one.contains == two.contains).all()
+    else:
+        assert np.allclose([one.lower, one.upper], [two.lower, two.upper], atol=1e-9)

@@ -17,10 +17,16 @@ import pytest
 
 from safesift.arithmetic.compiled import leave_out as loops
 from safesift.losses import Logistic, SafeLogistic
-from safesift.workflows import certified_alpha
+from safesift.workflows import held_out
 from safesift.workflows.leaving_out import parts, pieces, smooth, support
 from tests.laws.leaving_out_laws import Case, check_exact, check_inside
 from tests.laws.planted_laws import law_secant_bounds
+from tests.test_leave_one_out_attacks import (
+    test_curvature_that_leaves_is_not_less_because_of_rounding as curvature_that_leaves,
+)
+from tests.test_leave_one_out_attacks import (
+    test_samples_that_cross_on_the_way_to_the_optimum_are_paid_for as crossing_samples,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -165,6 +171,14 @@ MISTAKES = {
         smooth, "        gone = self._load[rows] * z**2 * (1.0 + 2.0 * base.share_error)",
         "        gone = 0.0 * z", inside("logistic", 1e9),
     ),
+    "rows that leave are known exactly": (
+        smooth, "system.largest * (1.0 + self.base.share_error) + self._doubt(rows)",
+        "system.largest * (1.0 + self.base.share_error)", curvature_that_leaves,
+    ),
+    "the base is its own optimum": (
+        pieces, "alone.status[0], 0.0, far", "alone.status[0], 0.0, alone.radius[0]",
+        crossing_samples,
+    ),
     "no feature joins": (
         support, "        return np.asarray(~below.all(axis=1))",
         "        return np.zeros(len(some), dtype=bool)", sparse_support,
@@ -186,9 +200,9 @@ def test_certified_alphas_notice_a_mistake():
     check_no_alpha_is_better(0, epsilon=0.0)
     with (
         mistaken(
-            certified_alpha,
-            "        above, below = lower > 0, upper <= 0\n",
-            "        above = lower + upper > 0\n        below = ~above\n",
+            held_out,
+            "np.hstack([~(lower > 0), ~(upper <= 0)])",
+            "np.hstack([~(lower + upper > 0), lower + upper > 0])",
         ),
         pytest.raises(AssertionError),
     ):

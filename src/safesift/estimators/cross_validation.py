@@ -45,6 +45,7 @@ from safesift.estimators.regressor import Regression
 from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.inputs import row_numbers
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_scales
 from safesift.problem.training import Training
@@ -205,7 +206,10 @@ class CrossValidated(LinearModel):
         cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
         folds = [
             Fold(train, test, float(samples.sample_weight[test].sum()))
-            for train, test in cv.split(samples.X, samples.y, **routed.splitter.split)
+            for train, test in (
+                map(row_numbers, split)
+                for split in cv.split(samples.X, samples.y, **routed.splitter.split)
+            )
         ]
         if not all(samples.weights[fold.train].sum() > 0 for fold in folds):
             raise ValueError(

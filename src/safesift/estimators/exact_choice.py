@@ -61,4 +61,4 @@ def certified_alpha(
     spread = 1.0 if samples.classes is not None else float(np.var(samples.y)) or 1.0
     pairs = [(fold.train, fold.test) for fold in folds]
     ends = high * 10.0**-_DECADES, high
-    return certified_among(inputs, pairs, ends, _EPSILON * spread, training)
+    return certified_among(inputs, pairs, samples.sample_weight, ends, _EPSILON * spread, training)

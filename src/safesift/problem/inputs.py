@@ -236,6 +236,12 @@ def check_weights(sample_weight: Any, n_samples: int, name: str = "sample_weight
     return weights
 
 
+def row_numbers(rows: Any) -> NDArray[np.intp]:
+    """Rows as a splitter names them, by numbers or by a mask, as numbers."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp, copy=False)
+
+
 def check_point(problem: Problem, coef: Any, intercept: float) -> Array:
     """Given coefficients and intercept as a point of the problem."""
     try:

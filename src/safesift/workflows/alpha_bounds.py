@@ -22,7 +22,7 @@ from safesift.arithmetic.numerics import EPS, norm
 from safesift.problem.decisions import Bounds
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit
-from safesift.workflows.leaving_out.base import LARGEST, Array, Base, base_at
+from safesift.workflows.leaving_out.base import LARGEST, Array, Base, centered_base_at
 from safesift.workflows.leaving_out.smooth import largest_eigenvalue
 
 # rounds, and by how much each must shorten the error to be worth the next
@@ -46,7 +46,7 @@ class Nearby:
     @classmethod
     def of(cls, fit: Fit) -> Nearby | None:
         """None where the matrix is too ill-posed."""
-        base = base_at(fit.problem, fit.at.point)
+        base = centered_base_at(fit.problem, fit.at.point)
         return None if base is None else cls(base)
 
     @cached_property
@@ -120,14 +120,17 @@ class Nearby:
         moved = far * (np.abs(first) + far * np.abs(second)) + self._rounding(far)
         across = float((base.problem.shares * deviation) @ moved**2)
         length = far * norm(base.pull_of_alpha) * (1.0 + far * base.growth)
-        rest = far**3 * third + base.looseness * length + norm(base.image) + base.image_error
+        # that of K, twice, costs no more than the looseness of T
+        rest = far**3 * third + 3.0 * base.looseness * length + norm(base.image) + base.image_error
         return (rest + math.sqrt(whole * across)) / kept * (1.0 + 1e-9)
 
     def _rounding(self, far: float) -> Array:
         """Of how far predictions move along v₀."""
         base = self.base
         length = far * norm(base.pull_of_alpha) * (1.0 + far * base.growth)
-        return (base.z_errors + (base.n_columns + 8) * EPS * base.z_norms) * 4.0 * length
+        # v₀ is made a point first: a product with T, which may be longer than a sparse row
+        product = base.design.dot_error + (base.n_columns + 8) * EPS
+        return product * base.scaled_size * base.scaled_norms * 4.0 * length
 
     def _along(self, below: float, above: float) -> Bounds:
         """The least and the largest prediction along v₀, for all δ between two: parabolas."""

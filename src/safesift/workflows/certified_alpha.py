@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,11 @@ from sklearn.model_selection import check_cv
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes, each
 from safesift.design.factory import check_finite
-from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
 from safesift.problem.decisions import Bounds
-from safesift.problem.inputs import Inputs, make_problems
+from safesift.problem.inputs import Inputs, make_problems, row_numbers
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
 from safesift.problem.scales import column_names
@@ -34,13 +33,13 @@ from safesift.regions.center import Center
 from safesift.registry import provided
 from safesift.solvers import Fit, Settings, solve_path
 from safesift.workflows.alpha_bounds import Nearby, covers
+from safesift.workflows.held_out import HeldOut, Metric, mean_between
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Metric = Literal["zero_one", "absolute", "squared", "pinball"]
 
 # the relative gap to which the middles of intervals are solved
 _TOL = 1e-6
@@ -192,20 +191,23 @@ def certify_alpha(
     named = _checked_metric(metric, problem, quantile)
     check_finite(problem.design, columns=column_names(X))
     folds = _folds(X, inputs, cv)
-    errors = [_Errors.of(inputs, test, named, quantile) for _, test in folds]
-    search = _Search(inputs.problems, folds, errors, epsilon, alpha_tol)
+    held_out = [HeldOut.of(inputs, test, problem.weights, named, quantile) for _, test in folds]
+    search = _Search(inputs.problems, folds, held_out, epsilon, alpha_tol)
     search.run(low, high, check_count("max_solves", max_solves))
     return search.result(named, training)
 
 
 def certified_among(
-    inputs: Inputs, folds: Sequence[tuple[Rows, Rows]], ends: tuple[float, float], epsilon: float,
-    training: Training,
+    inputs: Inputs, folds: Sequence[tuple[Rows, Rows]], weights: Array, ends: tuple[float, float],
+    epsilon: float, training: Training,
 ) -> CertifiedAlpha:  # fmt: skip
-    """`certify_alpha` for problems and folds that exist already, by the default metric."""
+    """`certify_alpha` for problems and folds that exist already, by the default metric.
+
+    `weights` are those of the errors: samples may weigh something else in the training.
+    """
     named = _checked_metric(None, inputs.problems[0], 0.5)
-    errors = [_Errors.of(inputs, test, named, 0.5) for _, test in folds]
-    search = _Search(inputs.problems, folds, errors, epsilon, 1e-9)
+    held_out = [HeldOut.of(inputs, test, weights, named, 0.5) for _, test in folds]
+    search = _Search(inputs.problems, folds, held_out, epsilon, 1e-9)
     search.run(*ends, 2000)
     return search.result(named, training)
 
@@ -240,109 +242,14 @@ def _folds(X: Any, inputs: Inputs, cv: Any) -> list[tuple[Rows, Rows]]:
     y = problem.y if labels is None else labels
     splitter = check_cv(cv, y, classifier=labels is not None)
     rows = np.arange(len(y))[:, None] if not hasattr(X, "shape") else X
-    folds = [(train, test) for train, test in splitter.split(rows, y)]
+    folds = [(row_numbers(train), row_numbers(test)) for train, test in splitter.split(rows, y)]
+    if not all(problem.weights[train].sum() > 0 for train, _ in folds):
+        raise ValueError(
+            "cv: the training samples of a fold have no weight at all: use fewer folds."
+        )
     if not any(problem.weights[test].sum() > 0 for _, test in folds):
         raise ValueError("cv: no held-out sample has a positive weight: use other folds.")
     return folds
-
-
-# --- errors of predictions that are known to lie in intervals -------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """The held-out samples of a fold: least and largest sum of their errors.
-
-    Rows that are the same are one row with the weights of several labels: whatever it is predicted
-    to be, one of them is wrong.
-    """
-
-    rows: Rows
-    y: NDArray
-    weights: Array
-    metric: Metric
-    quantile: float
-    twins: Rows
-    positive: Array
-    negative: Array
-
-    @classmethod
-    def of(cls, inputs: Inputs, test: Rows, metric: Metric, quantile: float) -> _Errors:
-        problem, labels = inputs.problems[0], inputs.labels
-        rows = np.sort(test[problem.weights[test] > 0])
-        weights = problem.weights[rows]
-        y = problem.y[rows] if labels is None else labels[rows]
-        if labels is not None and inputs.classes is not None and len(inputs.classes) > 2:
-            y = np.searchsorted(inputs.classes, y)
-        twins = _same_rows(rows_of(problem.design).gathered(rows))
-        positive = negative = np.zeros(0)
-        if metric == "zero_one" and len(inputs.problems) == 1:
-            y = problem.y[rows]
-            positive = np.bincount(twins, weights=weights * (y > 0)).astype(float)
-            negative = np.bincount(twins, weights=weights * (y < 0)).astype(float)
-        return cls(rows, y, weights, metric, quantile, twins, positive, negative)
-
-    def between(self, bounds: Sequence[Bounds]) -> tuple[float, float]:
-        """The least and the largest sum of errors, for predictions in these bounds."""
-        if self.metric != "zero_one":
-            return self._of_numbers(bounds[0])
-        if len(bounds) > 1:
-            return self._of_classes(bounds)
-        first = np.unique(self.twins, return_index=True)[1]
-        lower, upper = bounds[0].lower[first], bounds[0].upper[first]
-        above, below = lower > 0, upper <= 0
-        sure = np.where(above, self.negative, self.positive)
-        least = np.where(above | below, sure, np.minimum(self.positive, self.negative))
-        most = np.where(above | below, sure, np.maximum(self.positive, self.negative))
-        return float(least.sum()), float(most.sum())
-
-    def _of_classes(self, bounds: Sequence[Bounds]) -> tuple[float, float]:
-        lower = np.stack([one.lower for one in bounds], axis=1)
-        upper = np.stack([one.upper for one in bounds], axis=1)
-        own = np.asarray(self.y, dtype=np.intp)[:, None]
-        mine = [np.take_along_axis(one, own, axis=1)[:, 0] for one in (lower, upper)]
-        others = []
-        for one in (lower, upper):
-            rest = one.copy()
-            np.put_along_axis(rest, own, -np.inf, axis=1)
-            others.append(rest.max(axis=1))
-        surely_wrong, surely_right = mine[1] < others[0], mine[0] > others[1]
-        return float(self.weights[surely_wrong].sum()), float(self.weights[~surely_right].sum())
-
-    def _of_numbers(self, bounds: Bounds) -> tuple[float, float]:
-        """Errors are quasi-convex in the prediction: largest at an end, least at y or at an end."""
-        nearest = np.clip(self.y, bounds.lower, bounds.upper)
-        least = self._error(nearest)
-        most = np.maximum(self._error(bounds.lower), self._error(bounds.upper))
-        return float(self.weights @ least), float(self.weights @ most)
-
-    def _error(self, pred: Array) -> Array:
-        with np.errstate(invalid="ignore", over="ignore"):
-            residual = self.y - pred
-            if self.metric == "squared":
-                return residual**2
-            if self.metric == "absolute":
-                return np.abs(residual)
-            return np.maximum(self.quantile * residual, (self.quantile - 1.0) * residual)
-
-
-def _same_rows(block: Any) -> Rows:
-    """A number for every row, the same for rows that are the same."""
-    from scipy import sparse
-
-    if sparse.issparse(block):
-        block = block.tocsr()
-        block.sort_indices()
-        parts = zip(
-            np.split(block.indices, block.indptr[1:-1]), np.split(block.data, block.indptr[1:-1]),
-            strict=True,
-        )  # fmt: skip
-        keys = [(one.tobytes(), two.tobytes()) for one, two in parts]
-    else:
-        # 0.0 and -0.0 are the same number
-        keys = [(row.tobytes(), b"") for row in np.ascontiguousarray(block) + 0.0]
-    seen: dict[tuple[bytes, bytes], int] = {}
-    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
 
 
 # --- the search -----------------------------------------------------------------------------
@@ -353,16 +260,15 @@ class _Search:
 
     def __init__(
         self, problems: Sequence[Problem], folds: Sequence[tuple[Rows, Rows]],
-        errors: Sequence[_Errors], epsilon: float, alpha_tol: float,
+        held_out: Sequence[HeldOut], epsilon: float, alpha_tol: float,
     ) -> None:  # fmt: skip
-        self._epsilon, self._alpha_tol, self._errors = epsilon, alpha_tol, errors
+        self._epsilon, self._alpha_tol, self._held_out = epsilon, alpha_tol, held_out
         self._n_classes = len(problems)
         self._problems = [
             problem.reweighted(_trained(problem.weights, train))
             for train, _ in folds
             for problem in problems
         ]
-        self._whole = float(sum(one.weights.sum() for one in errors))
         self._trials: list[tuple[float, float]] = []
         self._closed: list[Interval] = []
         self._open: list[Interval] = []
@@ -371,7 +277,7 @@ class _Search:
         self.alpha, self.error = math.nan, math.inf
 
     def run(self, low: float, high: float, max_solves: int) -> None:
-        n = max(int(_TO_A_DECADE * math.log10(high / low)), 1)
+        n = max(int(_TO_A_DECADE * (math.log10(high) - math.log10(low))), 1)
         ends = np.geomspace(low, high, n + 1)
         ends[0], ends[-1] = low, high
         pairs = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
@@ -406,26 +312,28 @@ class _Search:
         middles = [math.sqrt(low) * math.sqrt(high) for low, high in pairs]
         levels = [[one.at_level(alpha) for one in self._problems] for alpha in middles]
         fits = solve_path(levels, Settings(_TOL, decided=()))
-        best: tuple[float, float, Sequence[Fit]] = (self.error, math.nan, ())
+        # proving what an alpha is worth takes as long as an interval: only the best one is
+        best: tuple[float, float, list[Fit]] = (math.inf, math.nan, [])
         for (low, high), alpha, found in zip(pairs, middles, fits, strict=True):
-            rough = self._sums(found, [Bounds(fit.at.pred, fit.at.pred) for fit in found])[1]
+            rough = self._sums([Bounds(fit.at.pred, fit.at.pred) for fit in found])[1]
             self._trials.append((alpha, rough))
             if rough < best[0]:
                 best = rough, alpha, found
             least, most = self._between(found, (low, high))
+            self._note(alpha, most)
             yield Interval(low, high, least, most)
-        self._try(*best[1:])
+        least_rough, alpha, found = best
+        if least_rough < self.error:
+            self._note(alpha, self._between(found, (alpha,))[1])
 
-    def _try(self, alpha: float, fits: Sequence[Fit]) -> None:
-        """Whether an alpha is better than the best one so far, by what is proved of it."""
-        if fits:
-            _, error = self._between(fits, (alpha,))
-            if error < self.error:
-                self.alpha, self.error = alpha, error
+    def _note(self, alpha: float, error: float) -> None:
+        """Its error is at most that."""
+        if error < self.error:
+            self.alpha, self.error = alpha, error
 
     def _between(self, fits: Sequence[Fit], alphas: tuple[float, ...]) -> tuple[float, float]:
         # a thread for every fold
-        return self._sums(fits, list(each(lambda fit: self._bounds(fit, alphas), fits)))
+        return self._sums(list(each(lambda fit: self._bounds(fit, alphas), fits)))
 
     def _bounds(self, fit: Fit, alphas: tuple[float, ...]) -> Bounds:
         if covers(fit.problem):
@@ -437,17 +345,13 @@ class _Search:
                 return found
         return Curvature().build_for(Center(fit.certificate, alphas)).own_bounds(fit.problem)
 
-    def _sums(self, fits: Sequence[Fit], bounds: Sequence[Bounds]) -> tuple[float, float]:
-        least = most = 0.0
-        for k, errors in enumerate(self._errors):
-            own = bounds[k * self._n_classes : (k + 1) * self._n_classes]
-            low, high = errors.between([one.take(errors.rows) for one in own])
-            least, most = least + low, most + high
-        # sums of weights, or of errors, are rounded
-        room = 1e-13 * len(fits[0].at.pred) ** 0.5
-        exact = self._errors[0].metric == "zero_one"
-        low, high = least / self._whole, most / self._whole
-        return (low, high) if exact else (low * (1.0 - room), high * (1.0 + room))
+    def _sums(self, bounds: Sequence[Bounds]) -> tuple[float, float]:
+        k = self._n_classes
+        errors = [
+            one.between(bounds[fold * k : (fold + 1) * k])
+            for fold, one in enumerate(self._held_out)
+        ]
+        return mean_between(self._held_out, errors)
 
     def result(self, metric: str, training: Training) -> CertifiedAlpha:
         intervals = sorted([*self._closed, *self._open])
@@ -455,8 +359,10 @@ class _Search:
         unresolved = tuple(
             one for one in sorted(self._open) if one.lower < self.error - self._epsilon
         )
+        # where nothing is proved of any alpha, the one that seems to be best
+        best = self.alpha if math.isfinite(self.error) else min(self._trials, key=_error_of)[0]
         return CertifiedAlpha(
-            alpha=self.alpha,
+            alpha=best,
             error=self.error,
             least=min(least, self.error),
             intervals=tuple(intervals),
@@ -465,6 +371,10 @@ class _Search:
             metric=metric,
             training=Training(**{**vars(training), "alpha": math.nan}),
         )
+
+
+def _error_of(trial: tuple[float, float]) -> float:
+    return trial[1]
 
 
 def _trained(weights: Array, train: Rows) -> Array:

@@ -233,7 +233,9 @@ def _predictions(loo: LeaveOneOut, X: Any, part: int, counted: NDArray[np.bool_]
         places = np.full(int(loo.groups.max()) + 1, -1)
         places[groups] = np.arange(len(groups))
         rows = np.flatnonzero(counted & (places[loo.groups] >= 0))
-        yield before + effects[:, places[loo.groups[rows]]], rows
+        # samples without weight have a level, and blocks, of their own
+        if len(rows):
+            yield before + effects[:, places[loo.groups[rows]]], rows
 
 
 def _label_sets(loo: LeaveOneOut, X: Any, level: float, method: Method) -> NDArray[np.bool_]:

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm, total
+from safesift.arithmetic.numerics import EPS, norm, prediction_error, total
 from safesift.design.blocks import slices
+from safesift.design.centered import centered
 from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.problem.risk import SHARE_ERROR
 from safesift.regions.whitening import Whitening, whiten
+from safesift.solvers import Settings, solve_path
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
+# the relative gap to which centred columns are solved for
+_TOL = 1e-10
 # Newton steps that make the gradient as small as it becomes
 _POLISHING = 4
 # beyond this many columns the matrix of all of them is not made
@@ -66,12 +70,23 @@ def smooth_pieces(problem: Problem) -> Pieces | None:
     order = np.lexsort((fields[1], fields[0]), axis=1)
     lower, upper, quadratic, linear = (np.take_along_axis(one, order, axis=1) for one in fields)
     whole = (lower[:, 0] == -math.inf) & (upper[:, -1] == math.inf)
-    whole &= (upper[:, :-1] == lower[:, 1:]).all(axis=1)
+    whole &= _touching(upper[:, :-1], lower[:, 1:]).all(axis=1)
     if not whole.all():
         return None
     nowhere = lower == upper
     quadratic, linear = np.where(nowhere, 0.0, quadratic), np.where(nowhere, 0.0, linear)
     return Pieces(lower[:, 1:].copy(), quadratic, linear)
+
+
+def _touching(upper: Array, lower: Array) -> NDArray[np.bool_]:
+    """Whether nothing lies between an end and the next one but rounding.
+
+    Less than what a prediction near them is known to, `numerics.prediction_error`: a sample in
+    between counts as one that may be on either piece.
+    """
+    with np.errstate(invalid="ignore"):
+        near = np.abs(lower - upper) <= 2 * EPS * (np.abs(lower) + 1.0)
+    return near | (lower == upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +105,8 @@ class Base:
     scales : array of shape (n_columns,)
         How large columns are. Sums are off by a share of Σ|terms|, so that errors are measured in
         columns divided by these: one in large units does not spoil those in small ones.
+    means : array of shape (n_features,), or None
+        What the columns of the problem are less than those of whoever asks.
     """
 
     problem: Problem
@@ -97,6 +114,7 @@ class Base:
     curvature: Array
     white: Whitening
     scales: Array
+    means: Array | None = None
 
     @property
     def design(self) -> RowDesign:
@@ -116,17 +134,12 @@ class Base:
         return self.white.looseness + 32 * EPS
 
     @cached_property
-    def size(self) -> float:
-        """‖T‖, or more."""
-        return float(np.linalg.norm(self.basis)) * (1.0 + 1e-12)
-
-    @cached_property
-    def _scaled_size(self) -> float:
+    def scaled_size(self) -> float:
         """‖diag(scales)·T‖, or more: ‖Tᵀe‖ is at most that times ‖e/scales‖."""
         return float(np.linalg.norm(self.basis * self.scales[:, None])) * (1.0 + 1e-12)
 
     @cached_property
-    def _scaled_norms(self) -> Array:
+    def scaled_norms(self) -> Array:
         """‖a/scales‖, or more, for every row."""
         return self.design.scaled_norms(1.0 / self.scales) * (1.0 + 8 * EPS)
 
@@ -144,7 +157,7 @@ class Base:
         the few operations on the sums.
         """
         problem, at, loss = self.problem, self.at, self.problem.loss
-        shares = problem.shares * self._scaled_norms
+        shares = problem.shares * self.scaled_norms
         load = total(shares, np.abs(at.nu))
         drift = 2.0 * loss.proved_smoothness * total(shares, self.pred_error)
         point = problem.alpha * at.point * (np.arange(self.n_columns) < self.design.n_features)
@@ -154,16 +167,22 @@ class Base:
         # gradient gains with a shift is a product with T
         gradient += (self.n_columns + 32) * EPS * sum(sizes)
         gradient += problem.risk.rows.underflow / float(self.scales.min())
-        return self._scaled_size * gradient * (1.0 + 1e-9)
+        return self.scaled_size * gradient * (1.0 + 1e-9)
 
     @cached_property
     def pred_error(self) -> Array:
-        return self.problem.prediction_error(self.at)
+        """Of predictions: |a|ᵀ|x| is at most ‖a‖‖x‖, and ‖a/scales‖‖scales·x‖ as well."""
+        problem, at = self.problem, self.at
+        size = norm(self.scales * at.point)
+        sizes = problem.risk.targets.sizes
+        scaled = prediction_error(self.design, size, self.scaled_norms, at.pred, sizes)
+        scaled += problem.loss.precision * (np.abs(at.pred) + sizes + 1.0)
+        return np.minimum(scaled, problem.prediction_error(at))
 
     @cached_property
     def z_errors(self) -> Array:
         """‖computed Tᵀa − exact‖ for every row."""
-        return self.design.dot_error * self._scaled_size * self._scaled_norms
+        return self.design.dot_error * self.scaled_size * self.scaled_norms
 
     @cached_property
     def z_norms(self) -> Array:
@@ -193,12 +212,31 @@ class Base:
         return (1.0 + self.looseness) / self.problem.alpha * (1.0 + 1e-9)
 
     def points(self, moves: Array) -> Array:
-        """Models that differ from the base by Tv, as rows."""
-        return self.at.point + moves @ self.basis.T
+        """Models that differ from the base by Tv, as rows, for columns as they came."""
+        found: Array = self.at.point + moves @ self.basis.T
+        if self.means is not None:
+            found[:, -1] -= found[:, :-1] @ self.means
+        return found
 
     @property
     def share_error(self) -> float:
         return SHARE_ERROR + 8 * EPS
+
+
+def centered_base_at(problem: Problem, point: Array) -> Base | None:
+    """The base at an optimum that is known roughly; columns far from zero are centred.
+
+    The intercept absorbs that exactly: it is not penalised.
+    """
+    design = centered(problem.design)
+    if design is None:
+        return base_at(problem, point)
+    shifted = np.append(point[:-1], point[-1] + design.means @ point[:-1])
+    moved = replace(problem, risk=problem.risk.on(design))
+    # what is lost of the columns is lost of the point, too
+    ((fit,),) = solve_path([[moved]], Settings(_TOL, decided=()), [shifted])
+    base = base_at(moved, fit.at.point)
+    return None if base is None else replace(base, means=design.means)
 
 
 def base_at(problem: Problem, point: Array) -> Base | None:

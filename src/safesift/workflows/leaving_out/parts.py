@@ -10,7 +10,13 @@ import numpy as np
 
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.leaving_out.base import LARGEST, Array, Rows, base_at, smooth_pieces
+from safesift.workflows.leaving_out.base import (
+    LARGEST,
+    Array,
+    Rows,
+    centered_base_at,
+    smooth_pieces,
+)
 from safesift.workflows.leaving_out.groups import Groups
 from safesift.workflows.leaving_out.models import Models
 from safesift.workflows.leaving_out.pieces import PiecewiseSpace
@@ -49,7 +55,7 @@ class Level:
 
 def levels_of(problem: Problem, groups: Groups) -> list[Level]:
     """The alphas at which samples are left out: alpha·(W − s)/W for groups of weight s."""
-    weights, whole = groups.sums(problem.weights), problem.divisor
+    weights, whole = _weights_of(groups, problem.weights), problem.divisor
     alphas = problem.alpha * ((whole - weights) / whole)
     for group in np.flatnonzero(weights > _HEAVY * whole):
         # a difference of nearly equal numbers would be hardly known
@@ -66,6 +72,13 @@ def levels_of(problem: Problem, groups: Groups) -> list[Level]:
         alpha = float(own[0]) if (own == own[0]).all() else float(0.5 * (own.min() + own.max()))
         found.append(Level(alpha, todo, own - alpha))
     return found
+
+
+def _weights_of(groups: Groups, weights: Array) -> Array:
+    """Of every group, rounded once: what alpha is multiplied by is known to a few digits of 1."""
+    if groups.largest <= 1:
+        return weights[groups.order]
+    return np.array([math.fsum(weights[groups.rows(k)]) for k in range(len(groups))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +176,7 @@ def space_of(fit: Fit, width: float) -> Space | None:
         return None
     if problem.penalty.sparse_threshold(1.0) > 0:
         return SupportSpace.of(fit)
-    base = base_at(problem, fit.at.point)
+    base = centered_base_at(problem, fit.at.point)
     if base is None:
         return None
     pieces = smooth_pieces(problem)

@@ -149,10 +149,8 @@ class PiecewiseSpace:
         far = alone.length[0] + alone.radius[0]
         found.pred[members] = base.at.pred[members]
         found.half[members] = base.pred_error[members] + base.z_norms[members] * far
-        for name in ("status", "length", "radius"):
-            getattr(found, name)[some] = getattr(alone, name)[0]
-        if len(found.moves):
-            found.moves[some] = alone.moves[0]
+        # the base itself, so that no slope has changed, and the optimum is that far from it
+        found.status[some], found.length[some], found.radius[some] = alone.status[0], 0.0, far
 
     @property
     def _nearby(self) -> float:

@@ -115,7 +115,7 @@ def _bounds(certificate: Certificate, rows: Rows) -> Bounds:
 def _note(found: Models, group: int, rows: Rows, pred: Array, bounds: Bounds) -> None:
     """The prediction of the solution, and its interval, where no shorter one is known."""
     pred = np.clip(pred, bounds.lower, bounds.upper)
-    half = np.maximum(bounds.upper - pred, pred - bounds.lower)
+    half = np.nextafter(np.maximum(bounds.upper - pred, pred - bounds.lower), np.inf)
     if found.status[group] == SETTLED and found.half[rows].max() < half.max():
         return
     found.pred[rows], found.half[rows] = pred, half

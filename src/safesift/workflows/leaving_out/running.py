@@ -123,8 +123,9 @@ def leave_one_out(
     )
     return LeaveOneOut(
         decision=decision,
-        lower=decision - half,
-        upper=decision + half,
+        # rounded outwards
+        lower=np.nextafter(decision - half, -np.inf),
+        upper=np.nextafter(decision + half, np.inf),
         fitted=fitted,
         y=problem.y if inputs.labels is None else inputs.labels,
         sample_weight=problem.weights,

@@ -207,15 +207,23 @@ class SmoothSpace:
         size = norm(base.image) + np.abs(pull) @ z + abs(shift) * norm(base.pull_of_alpha)
         return r, float(error + (len(rows) + base.n_columns + 8) * EPS * size)
 
+    def _doubt(self, rows: Rows) -> float:
+        """How far Σ load·z zᵀ over some samples is from the exact one, z being rounded."""
+        base = self.base
+        return 2.0 * float(self._load[rows] @ (base.z_norms[rows] * base.z_errors[rows]))
+
+    def _gone(self, rows: Rows, system: _System) -> float:
+        """The most curvature that leaves with some samples, in any direction."""
+        return system.largest * (1.0 + self.base.share_error) + self._doubt(rows)
+
     def _one(
         self, group: int, rows: Rows, own: Array, shift: float, table: list[Secants], found: Models
     ) -> None:
         """The interval from the base alone."""
         base, system = self.base, _System(own, self._load[rows])
-        doubt = 2.0 * self._load[rows] @ (base.z_norms[rows] * base.z_errors[rows])
-        gone = system.largest * (1.0 + base.share_error) + float(doubt)
+        gone = self._gone(rows, system)
         r, error = self._start(rows, own, shift)
-        loose = base.looseness + abs(shift) * base.growth + float(doubt)
+        loose = base.looseness + abs(shift) * base.growth + self._doubt(rows)
         length = norm(r) * (1.0 + 1e-12) + error
         found.pred[rows] = base.at.pred[rows]
         for secants in table:
@@ -294,31 +302,36 @@ class SmoothSpace:
         gradient = design.rmatvec(loads)
         p, ridge = design.n_features, problem.strong_convexity + shifts
         gradient[:p] += ridge * points[:p]
-        error = self._gradient_errors(moves, points, pred, loads) + 64 * EPS * ridge * norm(points)
-        product = (base.n_columns + 8) * EPS * np.linalg.norm(gradient, axis=0)
-        return gradient.T @ base.basis, base.size * (error + product)
+        # everything in scaled columns, as of the base
+        scales = base.scales[:, None]
+        error = self._gradient_errors(moves, points, pred, loads)
+        error += 64 * EPS * ridge * np.linalg.norm(points[:p] / scales[:p], axis=0)
+        error += (base.n_columns + 8) * EPS * np.linalg.norm(gradient / scales, axis=0)
+        return gradient.T @ base.basis, base.scaled_size * error
 
     def _gradient_errors(self, moves: Array, points: Array, pred: Array, loads: Array) -> Array:
-        """Bounds on the rounding of the losses' gradients, a column each."""
+        """Bounds on the rounding of the losses' gradients in scaled columns, one each."""
         base, problem, design = self.base, self.base.problem, self.base.design
-        loss, weights = problem.loss, problem.shares * design.row_norms
+        loss, norms = problem.loss, base.scaled_norms
         # a point is x + Tv only up to rounding, which counts as rounding of the predictions
-        sizes = np.linalg.norm(points, axis=0) + base.size * np.linalg.norm(moves, axis=1)
+        sizes = np.linalg.norm(base.scales[:, None] * points, axis=0)
+        sizes += base.scaled_size * np.linalg.norm(moves, axis=1)
         targets = np.abs(loss.anchors(problem.y)).max(axis=0)[:, None]
-        doubt = (design.dot_error + base.n_columns * EPS) * np.outer(design.row_norms, sizes)
+        doubt = (design.dot_error + base.n_columns * EPS) * np.outer(norms, sizes)
         doubt += (4 * EPS + loss.precision) * (np.abs(pred) + targets + 1.0)
         terms = design.sum_error + loss.precision + base.share_error + 8 * EPS
-        load = design.row_norms @ np.abs(loads)
-        return terms * load + loss.proved_smoothness * (weights @ doubt)
+        return terms * (norms @ np.abs(loads)) + loss.proved_smoothness * (
+            (problem.shares * norms) @ doubt
+        )
 
     def _certify(
         self, group: int, rows: Rows, own: Array, system: _System, move: Array, r: Array,
         error: float, loose: float, table: list[Secants], found: Models,
     ) -> None:  # fmt: skip
         base, loose = self.base, self.base.looseness + loose
-        length = norm(move) * (1.0 + 1e-12)
+        length, gone = norm(move) * (1.0 + 1e-12), self._gone(rows, system)
         for secants in table:
-            kept = 1.0 - loose - secants.least - system.largest * (1.0 + base.share_error)
+            kept = 1.0 - loose - secants.least - gone
             if not kept > 0:
                 continue
             radius = (norm(r) + error) / kept * (1.0 + 1e-12)
