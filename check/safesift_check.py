@@ -545,6 +545,7 @@ class Problem:
             self.close = ar.root((near(self.gap) * 2 / self.kappa).up)
         else:
             self.close = (near(whole) + ar.root(np.maximum(self.square(x).up, 0))).up
+        self.whole = whole
         self.reach = np.minimum(whole, (abs(near(x[:p])) + self.close).up)
 
     # --- rule: features -----------------------------------------------------------------------
@@ -626,7 +627,8 @@ class Problem:
         since (v_j − v₀_j)x_j ≥ (τ − |v₀_j|)|x_j| and |x_j| ≤ reach_j on the segment.  l2 ball, any
         μ ≥ 0, v₀ = μx₀: −v₀ᵀu = ½μ(‖u‖² + ‖x₀‖² − ‖x‖²), so D = ½μ and slack ½μ(radius² − ‖x₀‖²).
         l1 ball, v₀ as for τ = μ: −v₀ᵀu ≥ Σ_{x₀_j = 0} (μ − |v₀_j|)|x_j| − μ(radius − ‖x₀‖₁).
-        Any ε ≥ 0: D + ε and slack + ε·Σ(|x₀_j| + reach_j)², which is at least ε‖x − x₀‖².
+        Any ε ≥ 0: D + ε and slack + ε·far, with far at least ‖x* − x₀‖²: Σ(|x₀_j| + reach_j)², or
+        (whole + ‖x₀‖)², as ‖x*‖₂ ≤ ‖x*‖₁ ≤ whole.
         """
         eta, mu, epsilon = (near(step[name]) for name in ("eta", "multiplier", "epsilon"))
         need(self.smooth and not self.kernel, "regions need slopes, and are not for kernels")
@@ -647,7 +649,11 @@ class Problem:
         if self.ball == "l1":
             slack = (self.radius - abs(near(coef)).sum()) * 2
         far = (abs(near(coef)) + self.reach)[alive]
-        slack = slack.clip(0, math.inf) * mu / 2 + (far * far).sum() * epsilon
+        far = (far * far).sum().up
+        if not self.strong:
+            whole = near(self.whole) + length(near(coef))
+            far = np.minimum(far, (whole * whole).up)
+        slack = slack.clip(0, math.inf) * mu / 2 + epsilon * far
         D = (D * (1 - 8 * ar.u) - 4 * ar.tiny)[alive]
         square = step["form"] == "square"
         shape = Square(self, witness, D) if square else Mean(self, witness, step["beta"], D)
@@ -886,7 +892,7 @@ class Data:
 
     def __init__(self, file, n, p, intercept, transform=()):
         self.file, self.n, self.p, self.intercept, self.transform = file, n, p, intercept, transform
-        self.block_rows = max(min(BLOCK_ENTRIES // p, 4096), 1)
+        self.block_rows = max(min(BLOCK_ENTRIES // p, 1024), 1)
         self.largest, self.kept = 0.0, None
 
     @classmethod

@@ -29,7 +29,9 @@ _WIDEST = 2000
 # so small a share of rows that is left open is not worth a T
 _FEW = 5e-4
 # the η of regions: TᵀHT is nearly the identity, unless weights had to be lowered
-_TIGHT, _LOOSE = 1e-4, 0.5
+_TIGHT, _FIRM, _LOOSE = 1e-4, 0.1, 0.5
+# T is tried so often, with an ε that grows by this factor
+_TRIES, _GROWTH = 10, 3.0
 # shifts of the intercept that are tried for tangents, in units of the targets
 _SHIFTS = tuple(10.0**power for power in range(-6, 1))
 _MORE = 1.0 + 1e-6
@@ -225,30 +227,33 @@ class _Search:
         """The region with T, T⁻ᵀT⁻¹ the Hessian of what surely curves; tried with less and less."""
         problem, alive = self.problem, self.checked.alive
         columns = np.append(alive, True) if problem.fit_intercept else alive
-        weights, eta, epsilon = self._weights(point), _TIGHT, 0.0
+        weights, etas, epsilon = self._weights(point), (_TIGHT,), 0.0
         base = self._penalty_curvature(point, multiplier)[columns]
         penalised = np.append(np.ones(int(alive.sum())), np.zeros(int(problem.fit_intercept)))
-        for _ in range(8):
+        for _ in range(_TRIES):
             gram = rows_of(problem.with_features(alive).design).gram(weights)
             try:
                 T = _whitening(gram + np.diag(base + epsilon * penalised))
             except LinAlgError:
                 epsilon = max(100.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
                 continue
-            step = {"form": "square", "eta": eta, "epsilon": epsilon}
-            step |= {"multiplier": multiplier, "beta": 0.0}
-            if self._accepted(point, step, T.ravel()):
-                return T, step
+            step = {"form": "square", "epsilon": epsilon, "multiplier": multiplier, "beta": 0.0}
+            for eta in etas:
+                if self._accepted(point, step | {"eta": eta}, T.ravel()):
+                    return T, step | {"eta": eta}
             g = problem.evaluate(point).subgradient[columns]
             rows = problem.with_features(alive).design.matvec(T)
-            far = (np.abs(problem.split(point)[0]) + self.checked.reach)[alive]
-            slack = epsilon * float(far @ far)
+            coef, _ = problem.split(point)
+            far = (np.abs(coef) + self.checked.reach)[alive]
+            slack = epsilon * min(
+                float(far @ far), (self.checked.whole + np.linalg.norm(coef)) ** 2
+            )
             steep = np.linalg.norm(T.T @ g) * 2.0 + 1e-15 + np.sqrt(slack)
             reach = np.linalg.norm(rows, axis=1) * steep + 1e-300
             if not np.isfinite(reach).all():
                 break
-            weights, eta = self._weights(point, reach / (1.0 - _LOOSE)), _LOOSE
-            epsilon = max(10.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
+            weights, etas = self._weights(point, reach / (1.0 - _LOOSE)), (_FIRM, _LOOSE)
+            epsilon = max(_GROWTH * epsilon, 1e-13 * float(gram.diagonal().max()))
         return None
 
     def _penalty_curvature(self, point: Array, multiplier: float) -> Array:
