@@ -126,6 +126,13 @@ def trap_slack_of_a_ball(seed, checker=own_checker):
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[1.0]], "multiplier": 1.5}))
 
 
+def trap_slack_of_epsilon(seed, checker=own_checker):
+    """A large ε curves any problem, at a price; the optimum is near 0.75, and not near 0.5."""
+    known = _known([(1, 1, 1, 1), (1, 0.625, INF, HARDLY)], penalty={"name": "l1"}, alpha=0.25)
+    witness = {"T": [[1.0 / np.sqrt(1001.0)]], "epsilon": 1000.0}
+    _spring(checker, known, [0.75], ("region", [0.5], witness))
+
+
 def trap_features(seed, checker=own_checker):
     """The loss alone is stationary at 1, and the gap there says how far its slope may move."""
     known = _known([(1, 1, 1, 1)], penalty={"name": "l1"}, alpha=0.25)

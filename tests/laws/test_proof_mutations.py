@@ -66,6 +66,9 @@ MUTATIONS = {
         "pass",
     ),
     "a slack forgotten": ("(steep + ar.root(slack.up))", "(steep + 0)"),
+    "curvature by epsilon for nothing": (
+        "slack.clip(0, math.inf) * mu / 2 + epsilon * far", "slack.clip(0, math.inf) * mu / 2",
+    ),
     "curvature of a kink where there is none": (
         "np.where(coef == 0, np.maximum((tau - abs(pull[:p])).low, 0), 0)",
         "np.maximum(tau.low + 0 * coef, 0)",
