@@ -386,8 +386,7 @@ class Problem:
         alpha = near(0.0 if self.ball else statement["alpha"])
         self.tau, self.kappa = ratio * alpha, (near(1.0) - ratio) * alpha
         self.sparse, self.strong = self.tau.mid > 0, self.kappa.mid > 0
-        k = LOSSES[self.given["name"]][2]
-        self.k = ar.array(self.given[k] if isinstance(k, str) else k)[()]
+        self.k = Loss(self.given, y[:0], 0.0).k
         self.smooth = self.k > 0
         # W is recomputed; s ≥ 0 is verified, and that no share is denormal
         weights = data.weights
@@ -410,9 +409,10 @@ class Problem:
         known = self.seen[1]
         for rows, matrix in self.data.blocks():
             if rows.start not in known:
-                known[rows.start] = product(matrix, near(x))
-            loss = Loss(self.given, self.y[rows], self.epsilon[rows])
-            yield rows, matrix, loss, self.share[rows], known[rows.start]
+                loss = Loss(self.given, self.y[rows], self.epsilon[rows])
+                known[rows.start] = loss, product(matrix, near(x))
+            loss, t = known[rows.start]
+            yield rows, matrix, loss, self.share[rows], t
 
     def gather(self, rows, matrix, v):
         """Σ v_i a_i over a block; functions of a kernel's space are known by their coefficients."""
