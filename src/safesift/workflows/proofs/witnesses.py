@@ -227,7 +227,7 @@ class _Search:
         """The region with T, T⁻ᵀT⁻¹ the Hessian of what surely curves; tried with less and less."""
         problem, alive = self.problem, self.checked.alive
         columns = np.append(alive, True) if problem.fit_intercept else alive
-        weights, etas, epsilon = self._weights(point), (_TIGHT,), 0.0
+        weights, etas, epsilon = self._weights(point), [_TIGHT], 0.0
         base = self._penalty_curvature(point, multiplier)[columns]
         penalised = np.append(np.ones(int(alive.sum())), np.zeros(int(problem.fit_intercept)))
         for _ in range(_TRIES):
@@ -252,7 +252,7 @@ class _Search:
             reach = np.linalg.norm(rows, axis=1) * steep + 1e-300
             if not np.isfinite(reach).all():
                 break
-            weights, etas = self._weights(point, reach / (1.0 - _LOOSE)), (_FIRM, _LOOSE)
+            weights, etas = self._weights(point, reach / (1.0 - _LOOSE)), [_FIRM, _LOOSE]
             epsilon = max(_GROWTH * epsilon, 1e-13 * float(gram.diagonal().max()))
         return None
 
