@@ -24,6 +24,7 @@ from tables import wide_console
 
 import safesift as ss
 import safesift_check as checker
+import safesift_root as roots
 from safesift.workflows.proofs.rows import ProblemRows
 
 CASES = (
@@ -41,9 +42,9 @@ QUICK = ("a9a",)
 
 def one_pass(rows: ProblemRows) -> float:
     """Seconds for predictions and a sum of rows, with their errors: a pass of the checker."""
-    began, x = time.perf_counter(), checker.near(np.ones(rows.p))
-    for _, block in rows.blocks():
-        block.tdot(block.dot(x))
+    began, x = time.perf_counter(), checker.near(np.ones(rows.p + rows.intercept))
+    for _, matrix in rows.blocks():
+        checker.product(matrix.T, checker.product(matrix, x))
     return time.perf_counter() - began
 
 
@@ -61,7 +62,7 @@ def measure(name, load, loss, penalty, alpha) -> dict[str, object]:
     with np.errstate(all="ignore"):
         checker.check_part(statement, arrays, rows, 0)
     checking, began = time.perf_counter() - began, time.perf_counter()
-    list(checker.data_leaves(rows, statement["labels"], np.arange(rows.n), proof.seed))
+    list(roots.data_leaves(rows, statement["labels"], np.arange(rows.n), proof.seed))
     hashing, n = time.perf_counter() - began, rows.n
     decided = ~result.undecided | ~result.kept
     steps = [step["rule"] + " " + step.get("form", "") for step in statement["parts"][0]["steps"]]

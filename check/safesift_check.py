@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Check a proof about a linear model, its training data, and the rows that do not matter.
 
-    python safesift_check.py proof.npz data.npz [--seed FILE] [--exact] [--expect alpha=1e-3,...]
+    python safesift_check.py proof.npz data.npz [--exact] [--expect alpha=1e-3,...]
 
 Written for somebody who trusts nobody: one file, NumPy and the standard library (pyarrow only to
 read Parquet), no code of whoever wrote the proof. What is checked are statements about
@@ -24,10 +24,14 @@ joined to S by a segment of optima of P', which would have to leave S at some po
 they are optima of P, a contradiction.
 
 WHAT IS TRUSTED: IEEE doubles, rounded to nearest, without flush-to-zero; that NumPy and its BLAS
-add up ordinary products, in any order, fused or not (no Strassen); exp, expm1 and log1p to 16 ulps;
+add up ordinary products, in any order, fused or not (no Strassen); exp and log to 16 ulps;
 math.fsum; SHA-256. With --exact everything is done in rational numbers instead (exp, log and roots
 in enclosures): the same rules without an argument on rounding. For a kernel matrix that it is
 positive semidefinite is an assumption, and is printed.
+
+That data are those of a root, that exactly the removed rows are missing from them, and what is
+asserted of a single row are other questions than whether a proof is one: see safesift_root.py and
+safesift_receipt.py, which use this file.
 
 Every test has the form "accept if and only if a ≤ b", so that NaN rejects.
 Exit status: 0 proved, 1 not proved, 2 not readable.
@@ -38,6 +42,8 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import io
+import itertools
 import json
 import math
 import sys
@@ -50,7 +56,8 @@ import numpy as np
 
 FORMAT = "safesift-proof 1"
 FLAT, CURVED, LINEAR = 1, 2, 3
-BLOCK_ENTRIES, MOST_EXACT, MOST_STATEMENT = 2**20, 20_000, 2**26
+# entries of a block, of data kept in memory, of data for --exact; bytes of a statement
+BLOCK_ENTRIES, KEPT_ENTRIES, MOST_EXACT, MOST_STATEMENT = 2**20, 2**25, 20_000, 2**26
 
 
 class Unproved(Exception):
@@ -84,7 +91,7 @@ class Floats:
 
     def gamma(self, k):
         """k products, added up in any order, are off by γ(k)·Σ|terms| (and k·tiny) at most."""
-        return 1.01 * (k + 4) * self.u
+        return self.u * (k + 5) * 101 / 100
 
     def root(self, x):
         """√x, rounded up; √tiny more, as x may have lost so much by underflow."""
@@ -93,15 +100,12 @@ class Floats:
     def exp(self, z):
         return np.exp(np.clip(z, -700, 700))
 
-    def one_less_exp(self, z):
-        return -np.expm1(z)
-
-    def log_one_more(self, z):
-        return np.log1p(z)
+    def log(self, z):
+        return np.log(z)
 
 
 class Rationals(Floats):
-    """Fractions in arrays of objects: nothing rounds."""
+    """Fractions in arrays of objects: nothing rounds but exp, log and roots, to 120 digits."""
 
     u, c, tiny, exp_error, exact = Fraction(0), 1, Fraction(0), Fraction(1, 10**40), True
     context = Context(prec=120, Emin=-(10**9), Emax=10**9)
@@ -113,32 +117,21 @@ class Rationals(Floats):
         exact = [Fraction(v) if math.isfinite(v) else v for v in values.astype(float).flat]
         return np.array([*exact, None], dtype=object)[:-1].reshape(values.shape)
 
-    def gamma(self, k):
-        return self.u
+    def enclosed(self, function, values):
+        def one(q):
+            return function(self.context.divide(Decimal(q.numerator), Decimal(q.denominator)))
+
+        return np.vectorize(lambda q: Fraction(one(q)), otypes=[object])(values)[()]
 
     def root(self, x):
-        def up(x):
-            need(x >= 0, "a root of a negative number")
-            bits = 2 ** (128 + max(x.denominator.bit_length() - x.numerator.bit_length(), 0))
-            return Fraction(math.isqrt(x.numerator * bits**2 // x.denominator) + 1, bits)
-
-        return np.vectorize(up, otypes=[object])(x)[()]
-
-    def enclosed(self, values, function):
-        def one(z):
-            parts = Decimal(z.numerator), Decimal(z.denominator)
-            return Fraction(function(self.context.divide(*parts)))
-
-        return np.vectorize(one, otypes=[object])(values)
+        need(x >= 0, "a root of a negative number")
+        return self.enclosed(self.context.sqrt, x) * (1 + self.exp_error)
 
     def exp(self, z):
-        return self.enclosed(np.clip(z, -700, 700), lambda d: d.exp(self.context))
+        return self.enclosed(self.context.exp, np.clip(z, -700, 700))
 
-    def one_less_exp(self, z):
-        return 1 - self.exp(z)
-
-    def log_one_more(self, z):
-        return self.enclosed(1 + z, lambda d: d.ln(self.context))
+    def log(self, z):
+        return self.enclosed(self.context.ln, z)
 
 
 ar = Floats()
@@ -156,7 +149,7 @@ class Near:
 
     def __init__(self, mid, rad=None):
         self.mid = ar.array(mid)
-        self.rad = 0 * abs(np.where(abs(self.mid) < math.inf, self.mid, 0)) if rad is None else rad
+        self.rad = 0 * np.where(abs(self.mid) < math.inf, self.mid, 0) if rad is None else rad
 
     @classmethod
     def rounded(cls, mid, rad):
@@ -183,11 +176,6 @@ class Near:
     def __sub__(self, other):
         return self + -near(other)
 
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __rsub__(self, other):
-        return near(other) - self
-
     def __abs__(self):
         return Near(abs(self.mid), self.rad)
 
@@ -202,9 +190,6 @@ class Near:
         gamma = ar.gamma(self.mid.size)
         return Near(self.mid.sum(), (self.rad.sum() + gamma * abs(self.mid).sum()) * (1 + gamma))
 
-    def joined(self, other):
-        return Near(np.append(self.mid, other.mid), np.append(self.rad, other.rad))
-
     @property
     def up(self):
         return (self.mid + self.rad) + (2 * ar.u * (abs(self.mid) + self.rad) + 4 * ar.tiny)
@@ -218,13 +203,13 @@ def near(value):
     return value if isinstance(value, Near) else Near(value)
 
 
-def product(matrix, size, x):
-    """An exact matrix times numbers that are known nearly; `size` is its absolute value.
+def product(matrix, x):
+    """An exact matrix times numbers that are known nearly.
 
     γ·|x| may be lost by underflow, and entries of the matrix be large: tiny pays for it.
     """
     gamma, k = ar.gamma(len(x.mid)), len(x.mid)
-    rad = (size @ (gamma * abs(x.mid) + x.rad + ar.tiny)) * (1 + gamma)
+    rad = (abs(matrix) @ (gamma * abs(x.mid) + x.rad + ar.tiny)) * (1 + gamma)
     return Near(matrix @ x.mid, rad * ar.c + 4 * k * ar.tiny)
 
 
@@ -235,16 +220,15 @@ def length(x):
 
 # --- losses -----------------------------------------------------------------------------------
 #
-# All losses but the logistic ones are a function of the distance to an interval [lo, hi]:
+# All losses but "logistic" are a function of the signed distance e from an interval [lo, hi]:
 #
-#     f(t) = ψ(|e|),  e = t − (nearest point of [lo, hi]),  ψ'(d) = min(d/k, m),
+#     f(t) = ψ(|e|),  e = t − (nearest point of [lo, hi]),
 #
-# quadratic over a width k·m (k = 0: none, a kink), linear beyond. Margins ask for [1 − μ, ∞) times
-# the label, residuals for [y − ε, y + ε]. So f*(ν) = ½kν² + ν·end(ν) for |ν| ≤ m, end(ν) = hi for
-# ν > 0 and lo for ν < 0; f* = ∞ where that end is infinite. All losses have inf f = 0 = f*(0).
+# ψ'(d) = min(d/k, m): quadratic over a width k·m (k = 0: none, a kink), linear beyond; and for
+# "safe_logistic" ψ(d) = e^−d − 1 + d. Margins ask for [1 − μ, ∞) times the label, residuals for
+# [y − ε, y + ε]. Slopes have the Lipschitz constant 1/k and the bound m. All have inf f = 0.
 
-# what the target is, parameters, k, m; texts are names of parameters. (logistic, safe_logistic:
-# slopes have the Lipschitz constant 1/k and the bound m.)
+# what the target is, parameters, k, m; texts are names of parameters
 LOSSES = {
     "hinge": ("margin", ("mu",), 0, 1),
     "squared_hinge": ("margin", ("mu",), 1, math.inf),
@@ -265,180 +249,121 @@ LOSSES = {
 
 
 class Loss:
-    """The losses of some rows of one problem."""
+    """The losses of some rows of one problem; ends of intervals are known up to `off`."""
 
     def __init__(self, given, y, epsilon):
-        self.name = given["name"]
+        self.name, self.y, epsilon = given["name"], ar.array(y), ar.array(epsilon)
         kind, _, k, m = LOSSES[self.name]
         self.k, self.m = (ar.array(given[v] if isinstance(v, str) else v)[()] for v in (k, m))
-        self.logistic, self.y = "logistic" in self.name, ar.array(y)
+        lo, hi = (self.y[:, 0], self.y[:, 1]) if kind == "interval" else (self.y, self.y)
         if kind == "margin":
-            self.edge = 1 - near(given.get("mu", 0.0))
-            ends = self.edge * self.y
-            self.lo, self.hi, self.has_lo, self.has_hi = ends, ends, self.y > 0, self.y < 0
-        else:
-            pair = (y[:, 0], y[:, 1]) if kind == "interval" else (y, y)
-            self.has_lo, self.has_hi = (np.isfinite(end) for end in pair)
-            self.lo, self.hi = (near(np.where(np.isfinite(end), end, 0)) for end in pair)
-            if kind == "number":
-                self.lo, self.hi = self.lo - epsilon, self.hi + epsilon
+            edge = 1 - ar.array(given.get("mu", 0.0))[()]
+            lo, hi = np.where(self.y > 0, edge, -math.inf), np.where(self.y < 0, -edge, math.inf)
         # without a flat piece the two quadratic ones are one
-        self.point = (
-            y[:, 0] == y[:, 1] if kind == "interval" else (epsilon == 0) & (kind != "margin")
-        )
+        self.point = (lo == hi) & (epsilon == 0)
+        self.lo, self.hi, self.width = lo - epsilon, hi + epsilon, self.k * self.m
+        sizes = [abs(end) for end in (self.lo, self.hi, self.width)]
+        self.off = sum(4 * ar.u * ar.array(np.where(size < math.inf, size, 0)) for size in sizes)
 
     def excess(self, t):
-        above, below = (t - self.hi).clip(0, math.inf), (self.lo - t).clip(0, math.inf)
-        return above * self.has_hi - below * self.has_lo
-
-    def depth(self, t):
-        """Of logistic losses the margin m = y·t, or how far it is below the flat piece, ≤ 0."""
-        margin = t * self.y
-        return margin if self.name == "logistic" else (margin - self.edge).clip(-math.inf, 0)
+        """e: moves no further than t and the ends do, and is 0 where t is surely inside."""
+        e = Near.rounded(t.mid - np.clip(t.mid, self.lo, self.hi), t.rad + self.off)
+        inside = (t.low > self.lo + self.off) & (t.up < self.hi - self.off)
+        return Near(e.mid, np.where(inside, 0 * e.rad, e.rad))
 
     def value_and_slope(self, t):
-        """f and f' (a subgradient at the computed t where there is a kink)."""
-        if not self.logistic:
-            e = self.excess(t)
-            if self.k == 0:
-                nu = np.where(e.mid > 0, self.m, np.where(e.mid < 0, -self.m, 0))
-                return abs(e) * self.m, near(nu)
-            nu = (e / self.k).clip(-self.m, self.m)
-            return abs(nu) * (abs(e) - abs(nu) * near(self.k) / 2), nu
-        z = self.depth(t)
-        size, off = abs(z.mid), z.rad + ar.exp_error * (4 + 4 * abs(z.mid))
-        if self.name == "logistic":  # log(1 + e^−m)
-            v = 1 / (1 + ar.exp(z.mid))
-            value = np.maximum(-z.mid, 0) + ar.log_one_more(ar.exp(-size))
-        else:  # e^z − 1 − z
-            v = ar.one_less_exp(z.mid)
-            value = size - v
-        return Near(value, off), Near(-self.y * v, off)
+        """f and f' (where there is a kink, a subgradient at the computed t)."""
+        e = self.excess(t)
+        if "logistic" in self.name:
+            z = t * self.y if self.name == "logistic" else -abs(e)
+            size, grown = abs(z.mid), ar.exp(z.mid)
+            off = z.rad + ar.exp_error * (4 + 4 * size)
+            v, value = 1 - grown, size - (1 - grown)
+            if self.name == "logistic":  # log(1 + e^−z)
+                v, value = 1 / (1 + grown), np.maximum(-z.mid, 0) + ar.log(1 + ar.exp(-size))
+            return Near(value, off), Near(-self.y * v, off)
+        if self.k == 0:
+            return abs(e) * self.m, near((e.mid > 0) * self.m - (e.mid < 0) * self.m)
+        nu = (e / self.k).clip(-self.m, self.m)
+        return abs(nu) * (abs(e) - abs(nu) * (self.k / 2)), nu
 
-    def fenchel(self, t, nu):
-        """Numbers with f(t) + f*(ν') − tν' ≤ base + first·d + second·d², ν' = (1 − d)ν, 0 ≤ d ≤ 1.
-
-        ν is taken as an exact number, in the domain of f*. With f* = ½kν² + ν·end this is exact.
-
-        Logistic losses, with ν near the slope at t: let v = |ν| and v₁ the exact one at the
-        computed t, |v − v₁| ≤ ε·v₁ (or both next to 0). f + f* − tν is the divergence KL(v‖v₁) of
-        two coins, or a·log(a/b) − a + b of a = 1 − v and b = 1 − v₁ = e^z. Both are at most that
-        of χ², q·(1 − v'/v₁)², q = v₁/(1 − v₁) or v₁²/(1 − v₁), and (1 − v'/v₁)² ≤ 2d² + 2ε². At
-        d = 0 they are at most ε(6 + 2·size), as a·log(a/b) ≤ 2ε·log(1/b) for b < ε and ≤ 2ε
-        otherwise. Moving t by δ costs |f' − ν'|·δ + ½δ²/k. Where q is large, convexity towards
-        ν' = 0, where the sum is f, is used instead of χ².
-        """
-        if not self.logistic:
-            end = np.where(nu > 0, self.hi.mid, self.lo.mid)
-            end = Near(end, np.maximum(self.hi.rad, self.lo.rad))
-            half, linear = near(nu) * nu * self.k / 2, (end - t) * nu
-            # some rows move and some do not, so that none may gain from moving
-            first = (-linear - half * 2).clip(0, math.inf)
-            base = self.value_and_slope(t)[0] + half + linear
-            return base.clip(0, math.inf), first, half
-        z, eps, v = self.depth(t), ar.exp_error, abs(nu)
-        size, value = abs(z.mid), self.value_and_slope(t)[0].up
-        q = ar.exp(-z.mid) * (1 if self.name == "logistic" else v * v)
-        tame = q <= 10**6
-        base = eps * (8 + 2 * size) + 2 * eps * z.rad + z.rad * z.rad
-        base = base + np.where(tame, 3 * eps * eps * q, 0)
-        first = 2 * v * z.rad + np.where(tame, 0, value)
-        return Near(base), Near(first), Near(np.where(tame, 3 * q, 0))
-
-    def in_domain(self, nu):
-        finite = np.where(nu > 0, self.has_hi, np.where(nu < 0, self.has_lo, nu == 0))
-        return finite & (abs(nu) <= self.m)
+    def conjugate(self, nu):
+        """f*(ν) = ν·hi or ν·lo where there is a kink (k = 0), finite for |ν| ≤ m and such ends."""
+        end = np.where(nu > 0, self.hi, np.where(nu < 0, self.lo, 0))
+        fine = (abs(nu) <= self.m) & (abs(end) < math.inf)
+        need(fine, "a dual point is outside of the domain of f*")
+        return Near(end, self.off) * nu
 
     def secant_floor(self, t, reach):
         """w ≥ 0 with (f'(t') − f'(t))/(t' − t) ≥ w for all |t' − t| < reach, t exact.
 
         The secant is the mean of f'' between t and t'. On a quadratic piece f'' = 1/k up to the
         nearest end of the piece, at a distance of `room` or more: the mean is at least
-        min(1, room/reach)/k. For the logistic losses f'' changes by a factor of at most e^{±h}
-        over a distance h, and e^{−h} ≥ 1 − h; beyond the edge of safe_logistic it is 0.
+        min(1, room/reach)/k. For safe_logistic f'' = e^−d up to d = 0, where it becomes 0, and
+        away from there it falls by a factor of at most e^−h ≥ 1 − h over a distance h.
         """
-        if self.logistic:
-            z, near_one = self.depth(t), 1 - 2 * (reach + t.rad)
-            if self.name == "logistic":
-                v = 1 / (1 + ar.exp(z.mid))
-                curve = v * (1 - v) - 8 * ar.exp_error
-            else:
-                curve = ar.exp(z.mid) - 8 * ar.exp_error
-                near_one = np.minimum(near_one, -z.up / reach * (1 - t.rad) * (1 - 8 * ar.u))
-            return np.maximum(curve, 0) * np.maximum(near_one, 0) * (1 - 16 * ar.u)
         e = abs(self.excess(t))
-        room = np.where(self.point, 2 * reach, e.low)
-        if self.m < math.inf:
-            room = np.minimum(room, (near(self.k) * self.m - e).low)
-        share = np.minimum(np.maximum(room, 0) / reach, 1)
-        return share / self.k * (1 - 16 * ar.u)
+        if self.name == "logistic":
+            return 0 * reach
+        if self.name == "safe_logistic":
+            curve = np.maximum(ar.exp(-e.mid) - 8 * ar.exp_error, 0)
+            share = np.minimum(1 - 2 * (reach + e.rad), e.low / reach * (1 - e.rad))
+        else:
+            room = np.where(self.point, reach, e.low)
+            room = np.minimum(room, self.width * (1 - 4 * ar.u) - e.up)
+            curve, share = 1 / self.k, np.minimum(room / reach, 1)
+        return curve * np.maximum(share, 0) * (1 - 16 * ar.u)
 
     def verdicts(self, lower, upper):
         """On which kind of piece an interval of predictions lies, strictly inside; 0 for none."""
-        beyond, below = (self.has_hi & (lower > self.hi.up)), (self.has_lo & (upper < self.lo.low))
-        flat = (~self.has_lo | (lower > self.lo.up)) & (~self.has_hi | (upper < self.hi.low))
-        if self.logistic:
-            flat = flat & (self.name == "safe_logistic")
-            curved = linear = np.zeros(len(flat), dtype=bool)
-        elif self.m < math.inf:
-            top, bottom = self.hi + near(self.k) * self.m, self.lo - near(self.k) * self.m
-            linear = (beyond & (lower > top.up)) | (below & (upper < bottom.low))
-            not_above, not_below = upper < top.low, lower > bottom.up
-            inside = beyond & not_above | below & not_below
-            curved = inside | (self.point & not_above & not_below)
-        else:
-            curved, linear = beyond | below | self.point, beyond & below
-        return np.select([flat, curved, linear], [FLAT, CURVED, LINEAR], 0).astype(np.uint8)
+        kinds = (LINEAR, CURVED, FLAT, CURVED, LINEAR)
+        if "logistic" in self.name:
+            kinds = (0, 0, FLAT if self.name == "safe_logistic" else 0, 0, 0)
+        ends = -math.inf, self.lo - self.width, self.lo, self.hi, self.hi + self.width, math.inf
+        # targets are below 1e150: a bound that is infinite is on the side of an infinite end only
+        lower, upper = np.maximum(lower, -1e308), np.minimum(upper, 1e308)
+        after = [lower > end + self.off for end in ends]
+        before = [upper < end - self.off for end in ends]
+        found = np.zeros(len(lower), dtype=np.uint8)
+        for i, kind in enumerate(kinds):
+            found[after[i] & before[i + 1]] = kind
+        found[self.point & after[1] & before[4]] = CURVED
+        return found
 
 
 # --- blocks of rows ---------------------------------------------------------------------------
 
 
-class Dense:
-    def __init__(self, entries):
-        self.entries, self.size = entries, abs(entries)
-
-    def dot(self, x):
-        return product(self.entries, self.size, x)
-
-    def tdot(self, v):
-        return product(self.entries.T, self.size.T, v)
-
-    def squared(self):
-        """Upper bounds on the squares of the entries."""
-        return Dense(self.entries * self.entries * ar.c + ar.tiny)
-
-    def columns(self, keep):
-        return self.entries if keep.all() else self.entries[:, keep]
-
-
 class Sparse:
-    """Entries (row, column, value), none of them twice."""
+    """A matrix as entries (row, column, value), none of them twice."""
 
     def __init__(self, shape, rows, cols, values):
         self.shape, self.rows, self.cols, self.values = shape, rows, cols, values
 
-    def added(self, x, to, of, n):
-        """The products of `product`, for rows or for columns."""
-        gamma = ar.gamma(len(x.mid))
-        error = gamma * abs(x.mid) + x.rad + ar.tiny
-        mid = np.bincount(to, self.values * x.mid[of], minlength=n)
-        rad = np.bincount(to, abs(self.values) * error[of], minlength=n) * (1 + gamma)
-        return Near(mid, rad * ar.c + 4 * len(x.mid) * ar.tiny)
+    def __abs__(self):
+        return Sparse(self.shape, self.rows, self.cols, abs(self.values))
 
-    def dot(self, x):
-        return self.added(x, self.rows, self.cols, self.shape[0])
+    def __matmul__(self, x):
+        return np.bincount(self.rows, self.values * x[self.cols], minlength=self.shape[0])
 
-    def tdot(self, v):
-        return self.added(v, self.cols, self.rows, self.shape[1])
+    @property
+    def T(self):
+        return Sparse(self.shape[::-1], self.cols, self.rows, self.values)
 
-    def squared(self):
-        return Sparse(self.shape, self.rows, self.cols, self.values**2 * ar.c + ar.tiny)
 
-    def columns(self, keep):
-        out = np.zeros(self.shape)
-        out[self.rows, self.cols] = self.values
-        return out[:, keep]
+def squared(matrix):
+    """Upper bounds on the squares of the entries."""
+    if isinstance(matrix, Sparse):
+        return Sparse(matrix.shape, matrix.rows, matrix.cols, squared(matrix.values))
+    return matrix * matrix * ar.c + ar.tiny
+
+
+def dense(matrix):
+    if not isinstance(matrix, Sparse):
+        return matrix
+    out = np.zeros(matrix.shape)
+    out[matrix.rows, matrix.cols] = matrix.values
+    return out
 
 
 # --- one problem, and the rules ---------------------------------------------------------------
@@ -447,87 +372,102 @@ class Sparse:
 class Problem:
     """P, what is proved of it so far, and the rules that prove more.
 
-    alpha·R(x) = τ‖x‖₁ + ½κ‖x‖₂² (l2, l1, elastic net), or ‖x‖ ≤ radius in the l1 or l2 norm.
+    alpha·R(x) = τ‖x‖₁ + ½κ‖x‖₂² (l2, l1, elastic net), or ‖x‖ ≤ radius in the l1 or l2 norm. With
+    an intercept points end with it, and rows with a one.
     """
 
     def __init__(self, statement, data, y):
-        self.data, self.y, self.n, self.p = data, y, data.n, data.p
-        self.given, penalty, alpha = statement["loss"], statement["penalty"], statement["alpha"]
+        self.data, self.y, self.p, self.given = data, y, data.p, statement["loss"]
         self.kernel, self.intercept = statement["kernel"], statement["intercept"]
-        self.ball = penalty["name"][:2] * ("radius" in penalty)
-        self.radius, zero = near(penalty.get("radius", math.inf)), near(0.0)
+        penalty = statement["penalty"]
+        self.ball = penalty["name"][:2] if "radius" in penalty else ""
+        self.radius = near(penalty.get("radius", 0.0))
         ratio = near(penalty.get("l1_ratio", float(penalty["name"] == "l1")))
-        self.tau, self.kappa = (zero, zero) if self.ball else (ratio * alpha, (1 - ratio) * alpha)
-        self.sparse, self.strong = (part.mid > 0 for part in (self.tau, self.kappa))
-        k = LOSSES[self.given["name"]][2]
-        self.k = ar.array(self.given[k] if isinstance(k, str) else k)[()]
+        alpha = near(0.0 if self.ball else statement["alpha"])
+        self.tau, self.kappa = ratio * alpha, (near(1.0) - ratio) * alpha
+        self.sparse, self.strong = self.tau.mid > 0, self.kappa.mid > 0
+        self.k = Loss(self.given, y[:0], 0.0).k
         self.smooth = self.k > 0
         # W is recomputed; s ≥ 0 is verified, and that no share is denormal
-        need((data.weights >= 0) & (data.weights < math.inf), "a weight is negative or not finite")
-        total = math.fsum(data.weights) if not ar.exact else ar.array(data.weights).sum()
+        weights = data.weights
+        need((weights >= 0) & (weights < math.inf), "a weight is negative or not finite")
+        total = ar.array(weights).sum() if ar.exact else math.fsum(weights)
         need(total > 0, "all weights are 0")
-        self.share = near(data.weights) / Near(total, ar.u * total) * self.given["factor"]
+        self.share = near(weights) / Near(total, ar.u * total) * self.given["factor"]
         known = (self.share.mid >= 1e-290) & (self.share.rad <= 16 * ar.u * self.share.mid)
         need((self.share.mid == 0) | known, "a share of the weights is denormal")
-        self.floor = -math.inf
+        self.epsilon, self.seen = np.broadcast_to(data.epsilon, data.n), None
+        self.floor, self.zeros = -math.inf, Near(np.zeros(self.p + self.intercept))
+        self.penalised = near(np.arange(self.p + self.intercept) < self.p)
         self.alive, self.reach = np.ones(self.p, dtype=bool), np.full(self.p, math.inf)
-        self.proved = np.where(data.weights == 0, FLAT, 0).astype(np.uint8)
+        self.proved = np.where(weights == 0, FLAT, 0).astype(np.uint8)
 
-    def visit(self, x, c):
-        """Blocks of rows with their losses, shares and predictions."""
-        for rows, block in self.data.blocks():
-            epsilon = self.data.epsilon
-            loss = Loss(self.given, self.y[rows], epsilon[rows] if np.ndim(epsilon) else epsilon)
-            yield rows, block, loss, self.share[rows], block.dot(near(x)) + c
+    def visit(self, x):
+        """Blocks of rows with their losses, shares and predictions; the last ones are kept."""
+        if self.seen is None or not np.array_equal(self.seen[0], x):
+            self.seen = x.copy(), {}
+        known = self.seen[1]
+        for rows, matrix in self.data.blocks():
+            if rows.start not in known:
+                loss = Loss(self.given, self.y[rows], self.epsilon[rows])
+                known[rows.start] = loss, product(matrix, near(x))
+            loss, t = known[rows.start]
+            yield rows, matrix, loss, self.share[rows], t
 
-    def gather(self, rows, block, v):
+    def gather(self, rows, matrix, v):
         """Σ v_i a_i over a block; functions of a kernel's space are known by their coefficients."""
         if not self.kernel:
-            return block.tdot(v)
-        out = Near(np.zeros(self.p))
-        out.mid[rows], out.rad[rows] = v.mid, v.rad
+            return product(matrix.T, v)
+        out = Near(0 * self.zeros.mid)
+        out.mid[rows], out.rad[rows], out.mid[self.p :] = v.mid, v.rad, v.mid.sum()
+        out.rad[self.p :] = v.sum().rad
         return out
 
+    def square(self, x):
+        """‖x‖² without the intercept; in a kernel's space it is xᵀKx."""
+        coef, total = x[: self.p], near(0.0)
+        if not self.kernel:
+            return (near(coef) * coef).sum()
+        for rows, matrix in self.data.blocks():
+            total = total + (product(matrix[:, : self.p], near(coef)) * coef[rows]).sum()
+        return total
+
+    def row_norms(self, rows, matrix):
+        """‖a_i‖, or √K_ii, rounded up."""
+        if self.kernel:
+            return ar.root(matrix.diagonal(rows.start))
+        return ar.root(product(squared(matrix), self.penalised).up)
+
     def norm(self, v):
-        """An upper bound on ‖v‖; in a kernel's space ‖Σ v_i φ_i‖² = vᵀKv, and an error in v_i
-        adds ‖φ_i‖ times it at most.
-        """
+        """An upper bound on ‖v‖; in a kernel's space an error in v_i adds √K_ii times it."""
         if not self.kernel:
             return length(v)
         more = near(ar.root(np.maximum(self.square(v.mid).up, 0)))
-        for rows, block in self.data.blocks():
-            more = more + (near(self.row_norms(rows, block)) * v.rad[rows]).sum()
+        for rows, matrix in self.data.blocks():
+            more = more + (near(self.row_norms(rows, matrix)) * v.rad[rows]).sum()
         return more.up
-
-    def square(self, x):
-        """‖x‖²."""
-        if not self.kernel:
-            return (near(x) * x).sum()
-        parts = ((block.dot(near(x)) * x[rows]).sum() for rows, block in self.data.blocks())
-        return sum(parts, near(0.0))
-
-    def row_norms(self, rows, block, mask=None, centre=None):
-        """‖a_i − centre‖ over the features of a mask, or √K_ii, rounded up."""
-        if self.kernel:
-            place = np.arange(rows.stop - rows.start)
-            return ar.root(block.entries[place, place + rows.start])
-        squares = block.squared().dot(near(np.ones(self.p) if mask is None else mask))
-        if centre is not None:
-            squares = squares - block.dot(near(centre)) * 2 + (near(centre) * centre).sum()
-        return ar.root(np.maximum(squares.up, 0))
 
     # --- the penalty --------------------------------------------------------------------------
 
     def feasible(self, x):
-        size = abs(near(x)).sum().up if self.ball == "l1" else length(near(x))
+        x = near(x[: self.p])
+        size = abs(x).sum().up if self.ball == "l1" else length(x)
         need(not self.ball or size <= self.radius.mid, "a point is outside of the ball")
+
+    def value(self, x):
+        """P, and the part of the losses in it."""
+        self.feasible(x)
+        losses, one = near(0.0), abs(near(x[: self.p])).sum()
+        for _, _, loss, share, t in self.visit(x):
+            losses = losses + (share * loss.value_and_slope(t)[0]).sum()
+        return losses + self.tau * one + self.kappa * self.square(x) / 2, losses
 
     def pull(self, x, slope, tau, kappa):
         """v₀ ∈ τ∂‖x‖₁ + κx: computed, nobody can claim a wrong one; at 0 the nearest to −slope."""
         limit = np.maximum(tau.low, 0)
         kinked = near(np.clip(-slope.mid, -limit, limit))
         sign, zero = np.where(x > 0, 1.0, np.where(x < 0, -1.0, 0.0)), x == 0
-        return tau * sign + kinked * zero + kappa * x
+        return (tau * sign + kinked * zero + kappa * x) * self.penalised
 
     def penalty_gap(self, x, v):
         """alpha·(R(x) + R*(−v/alpha)) + vᵀx ≥ 0.
@@ -538,88 +478,75 @@ class Problem:
         if self.ball:
             dual = abs(v).up.max() if self.ball == "l1" else length(v)
             return (self.radius * dual + (v * x).sum()).clip(0, math.inf)
-        if not self.sparse:
-            size = near(self.norm(v + self.kappa * x))
-            return size * size / (self.kappa * 2)
-        limit = self.tau.low
-        # τ itself is known up to an error, by which v − s is off, too
-        inner = v.clip(-limit, limit)
-        inner = Near(inner.mid, inner.rad + (self.tau.up - limit))
-        kinks = (self.tau * abs(x) + inner * x).clip(0, math.inf).sum()
+        inner = kinks = near(0.0)
+        if self.sparse:
+            limit = self.tau.low
+            # τ itself is known up to an error, by which v − s is off, too
+            inner = v.clip(-limit, limit)
+            inner = Near(inner.mid, inner.rad + (self.tau.up - limit))
+            kinks = (self.tau * abs(x) + inner * x).clip(0, math.inf).sum()
         if not self.strong:
-            need(abs(v).up <= limit, "a dual point is not feasible")
+            need(abs(v).up <= self.tau.low, "a dual point is not feasible")
             return kinks
-        size = near(length(self.kappa * x + (v - inner)))
-        return kinks + size * size / (self.kappa * 2)
+        size = near(self.norm(v - inner + self.kappa * x))
+        return kinks + size * size / self.kappa / 2
 
     # --- rule: gap ----------------------------------------------------------------------------
 
-    def rule_gap(self, x, c, nu):
-        """P(model) − min P ≤ gap, by weak duality (Fenchel and Young).
+    def rule_gap(self, x, nu):
+        """P(x) − min P ≤ gap, by weak duality (Fenchel and Young).
 
         For ν in the domains of f* with, if there is an intercept, Σ s_i ν_i = 0, and
         v = Σ share_i ν_i a_i:  P(x, c) − P(x', c') ≤ Σ share_i (f(t_i) + f*(ν_i) − t_iν_i)
         + alpha·(R(x) + R*(−v/alpha)) + vᵀx  for all x', c': the right side is P − D. All its
-        parts are ≥ 0 and are bounded one by one, so that nothing cancels. ν are the computed
-        slopes, or those of the file for losses with kinks. The intercept's equation is met exactly
-        by some ν' = (1 − η')ν on the side of the surplus, η' ≤ η = surplus/mass, which moves v by
-        at most η times what that side contributes; a common multiple θ makes v feasible for l1.
-        In `Loss.fenchel` d = 1 − θ + η.
+        parts are ≥ 0 and are bounded one by one, so that nothing cancels. ν are the exact slopes
+        f'(t_i), for which the first sum is 0, or, for losses with kinks, those of the file.
+
+        The intercept's equation is met by some ν' = (1 − η')ν on the side of the surplus, η' ≤ η =
+        surplus/mass, which moves v by at most η times what that side contributes; a common
+        multiple θ makes v feasible for l1. As f* is convex and f*(0) = 0, a row whose ν shrinks by
+        the share d or less, d = 1 − θ + η, adds at most d·f(t_i). Where that is too much ν = 0 is
+        taken, θ = 0 and d = 1, which says no more than min P ≥ 0.
         """
-        self.feasible(x)
-        plus = minus = slopes = squares = Near(np.zeros(self.p))
-        value, up, down, base, first, second = (near(0.0) for _ in range(6))
-        pushing = False
-        for rows, block, loss, share, t in self.visit(x, c):
+        p, base, plus, minus = self.p, near(0.0), self.zeros, self.zeros
+        for rows, matrix, loss, share, t in self.visit(x):
             here, slope = loss.value_and_slope(t)
-            own = slope.mid if nu is None else nu[rows]
-            need(loss.in_domain(own), "a dual point is outside of the domain of f*")
-            pushing = pushing or ((own != 0) & (self.data.weights[rows] > 0)).any()
-            value = value + (share * here).sum()
-            base, first, second = (
-                a + (share * b).sum()
-                for a, b in zip((base, first, second), loss.fenchel(t, own), strict=True)
-            )
-            pushed = share * own
-            positive, negative = pushed.clip(0, math.inf), pushed.clip(-math.inf, 0)
-            plus = plus + self.gather(rows, block, positive)
-            minus = minus + self.gather(rows, block, negative)
-            up, down = up + positive.sum(), down - negative.sum()
-            if self.sparse and self.smooth:
-                slopes = slopes + block.tdot(share * slope)
-                squares = squares + block.squared().tdot(share)
-        v, eta, theta = plus + minus, 0, 1
-        if self.intercept and pushing:
-            rest = up - down
-            sides = [side for side, may in ((up, rest.up >= 0), (down, rest.low <= 0)) if may]
-            mass, surplus = min(side.low for side in sides), abs(rest).up
-            need(surplus <= mass, "slopes of one sign do not suffice for the intercept")
-            eta = near(surplus) / mass
-            v = Near(v.mid, v.rad + (eta * np.maximum(abs(plus).up, abs(minus).up)).up)
-            eta = eta.up
+            if not self.smooth:
+                slope = near(nu[rows])
+                parts = here + loss.conjugate(nu[rows]) - t * slope
+                base = base + (share * parts).sum()
+            pushed = share * slope
+            plus = plus + self.gather(rows, matrix, pushed.clip(0, math.inf))
+            minus = minus + self.gather(rows, matrix, pushed.clip(-math.inf, 0))
+        v, eta, theta = (plus + minus)[:p], 0, 1
+        self.slopes = v
+        if self.intercept:
+            up, down = plus[p], -minus[p]
+            mass, surplus = np.minimum(up.low, down.low), abs(up - down).up
+            eta = (near(surplus) / mass).up if surplus < mass else 2
+            moved = near(np.maximum(abs(plus).up, abs(minus).up)[:p]) * eta
+            v = Near(v.mid, v.rad + moved.up)
         if not (self.strong or self.ball):
             largest, limit = abs(v).up.max(), self.tau.low * (1 - 64 * ar.u)
             theta = 1 if largest <= limit else (near(limit) / largest).low
         d = (near(1) - theta + eta).up
-        need(d <= 1, "the dual point is too far away")
-        fenchel = base + (first + second * d) * d
-        self.gap = (fenchel + self.penalty_gap(x, v * theta)).up
-        one, two = abs(near(x)).sum(), self.square(x)
-        self.loss_value = value.up
-        total = value + self.tau * one + self.kappa * two / 2
-        self.value, self.floor = total.up, np.maximum(self.floor, (total - self.gap).low)
-        self.model, self.moved = (x, c), near(self.gap) * 2
-        self.slopes, self.squares = slopes, squares
-        # ‖x*‖ ≤ whole from alpha·R(x*) ≤ P(x*) ≤ P(model), as f ≥ 0, or from the ball; and
+        if not d <= 1:
+            theta, d = 0, 1
+        total, losses = self.value(x)
+        self.gap = (base + losses * d + self.penalty_gap(x[:p], v * theta)).up
+        self.floor = np.maximum(self.floor, (total - self.gap).low)
+        self.model, self.losses, self.moved = x, losses.up, near(self.gap) * 2
+        # ‖x*‖ ≤ whole from alpha·R(x*) ≤ P(x*) ≤ P(x), as f ≥ 0, or from the ball; and
         # ‖x* − x‖ ≤ close from P(x) ≥ P(x*) + ½κ‖x − x*‖², P − ½κ‖x‖² being convex, 0 ∈ ∂P(x*)
         whole = self.radius.up if self.ball else math.inf
         if self.sparse:
-            whole = (near(self.value) / self.tau).up
+            whole = (near(total.up) / self.tau).up
         if self.strong:
             self.close = ar.root((near(self.gap) * 2 / self.kappa).up)
         else:
-            self.close = (near(whole) + ar.root(np.maximum(two.up, 0))).up
-        self.reach = np.minimum(whole, (abs(near(x)) + self.close).up)
+            self.close = (near(whole) + ar.root(np.maximum(self.square(x).up, 0))).up
+        self.whole = whole
+        self.reach = np.minimum(whole, (abs(near(x[:p])) + self.close).up)
 
     # --- rule: features -----------------------------------------------------------------------
 
@@ -632,45 +559,43 @@ class Problem:
         over a region. By Cauchy and Schwarz ∂_jF moves by √(moved/k · Σ share_i a_ij²) at most.
         """
         need(self.sparse and self.smooth, "no feature can be ruled out")
-        moves = ar.root((self.moved * self.squares / self.k).up)
+        squares = self.zeros
+        for rows, matrix in self.data.blocks():
+            squares = squares + product(squared(matrix).T, self.share[rows])
+        moves = ar.root((self.moved * squares[: self.p] / self.k).up)
         below = (abs(self.slopes) + moves).up < self.tau.low
         self.alive = self.alive & ~np.array(below, dtype=bool)
 
     # --- rule: ball ---------------------------------------------------------------------------
 
     def rule_ball(self, shifts):
-        """‖x* − x‖ ≤ close at the model x: the gap ball, or the norm ball. The intercept lies
-        between two tangents (`tangent`), or is not bounded at all.
+        """‖x* − x‖ ≤ close at the last point x of a gap: the gap ball, or the norm ball. The
+        intercept lies between two tangents (`tangent`), or is not bounded at all.
         """
-        x, c = self.model
         offsets = [-math.inf, math.inf] if self.intercept else [0, 0]
         for shift in shifts:
-            side, offsets[side] = self.tangent(x, c, shift)
-        for rows, block, loss, _, t in self.visit(x, c):
-            reach = near(self.row_norms(rows, block)) * self.close
-            ends = (t - reach + offsets[0]).low, (t + reach + offsets[1]).up
-            found = loss.verdicts(*ends)
+            side, offsets[side] = self.tangent(shift)
+        for rows, matrix, loss, _, t in self.visit(self.model):
+            reach = near(self.row_norms(rows, matrix)) * self.close
+            found = loss.verdicts((t - reach + offsets[0]).low, (t + reach + offsets[1]).up)
             self.proved[rows] = np.where(self.proved[rows] == 0, found, self.proved[rows])
 
-    def tangent(self, x, c, shift):
+    def tangent(self, shift):
         """A bound on c* − c: 0 and a lower one, or 1 and an upper one.
 
         For a subgradient (g, g_c) at (x, c + shift) every optimum (x*, c*) has
         g_c·(c* − c − shift) ≤ P(x, c) − P(x, c + shift) + close·‖g‖, as P(x, c) ≥ min P and
-        ‖x* − x‖ ≤ close. A computed ν is the slope at some t' near the exact t: with a kink
-        f(t*) ≥ f(t') + ν(t* − t) − m|t − t'|; without, f(t*) ≥ f(t) + ν(t* − t) − δ|t − t'| where
-        slopes are off by δ, and |t − t'| ≤ kδ.
+        ‖x* − x‖ ≤ close. ν are the exact slopes; with a kink ν is a subgradient at a point next to
+        the exact t, and f(t*) ≥ f(t) + ν(t* − t) − 2·(the error of f(t)).
         """
-        need(self.given["name"] not in ("logistic", "safe_logistic"), "no tangent for this loss")
-        v, rest, value, lost = Near(np.zeros(self.p)), near(0.0), near(0.0), near(0.0)
-        for rows, block, loss, share, t in self.visit(x, c):
+        need(self.intercept, "there is no intercept to bound")
+        x, v, value = self.model, self.zeros, near(0.0)
+        for rows, matrix, loss, share, t in self.visit(x):
             here, nu = loss.value_and_slope(t + shift)
-            pushed = share * nu.mid
-            v, rest = v + self.gather(rows, block, pushed), rest + pushed.sum()
-            off = near(nu.rad) * nu.rad * self.k if self.smooth else here.rad
-            value, lost = value + (share * here).sum(), lost + (share * off).sum()
-        g = v + self.pull(x, v, self.tau, self.kappa)
-        surplus = (self.loss_value - value + lost).clip(0, math.inf)
+            v = v + self.gather(rows, matrix, share * nu)
+            value = value + (share * (here - near(here.rad) * 2)).sum()
+        rest, g = v[self.p], (v + self.pull(x, v, self.tau, self.kappa))[: self.p]
+        surplus = (near(self.losses) - value).clip(0, math.inf)
         surplus = surplus + near(self.norm(g)) * self.close
         need(abs(rest).low > 0, "a tangent is flat in the intercept")
         more = (surplus / abs(rest).low).up
@@ -678,7 +603,7 @@ class Problem:
 
     # --- rule: region -------------------------------------------------------------------------
 
-    def rule_region(self, x, c, witness):
+    def rule_region(self, x, step, witness):
         """x* − x₀ ∈ B = { u : ‖u‖²_H + gᵀu ≤ slack } for every optimum x*, and what follows.
 
         H = D + Σ share_i w_i a_i a_iᵀ (a_i ends with a one for the intercept, where D is 0);
@@ -702,49 +627,49 @@ class Problem:
         since (v_j − v₀_j)x_j ≥ (τ − |v₀_j|)|x_j| and |x_j| ≤ reach_j on the segment.  l2 ball, any
         μ ≥ 0, v₀ = μx₀: −v₀ᵀu = ½μ(‖u‖² + ‖x₀‖² − ‖x‖²), so D = ½μ and slack ½μ(radius² − ‖x₀‖²).
         l1 ball, v₀ as for τ = μ: −v₀ᵀu ≥ Σ_{x₀_j = 0} (μ − |v₀_j|)|x_j| − μ(radius − ‖x₀‖₁).
-        Any ε ≥ 0: D + ε and slack + ε·Σ(|x₀_j| + reach_j)², which is at least ε‖x − x₀‖².
+        Any ε ≥ 0: D + ε and slack + ε·far, with far at least ‖x* − x₀‖²: Σ(|x₀_j| + reach_j)², or
+        (whole + ‖x₀‖)², as ‖x*‖₂ ≤ ‖x*‖₁ ≤ whole.
         """
-        alive, names = self.alive, ("eta", "multiplier", "epsilon")
-        eta, mu, epsilon = (near(witness[name]) for name in names)
+        eta, mu, epsilon = (near(step[name]) for name in ("eta", "multiplier", "epsilon"))
         need(self.smooth and not self.kernel, "regions need slopes, and are not for kernels")
         fine = eta.mid >= 0 and eta.mid < 1 and mu.mid >= 0 and epsilon.mid >= 0
-        need(fine, "a number of a region is out of range")
-        need(mu.mid == 0 or bool(self.ball), "a multiplier is for balls")
-        need(x[~alive] == 0, "a point uses a feature that is ruled out")
+        need(fine and (mu.mid == 0 or self.ball != ""), "a number of a region is out of range")
+        p, alive, coef, v = self.p, self.alive, x[: self.p], self.zeros
+        need(coef[~alive] == 0, "a point uses a feature that is ruled out")
         self.feasible(x)
-        v, rest, squares = Near(np.zeros(self.p)), near(0.0), Near(np.zeros(self.p))
-        for _, block, loss, share, t in self.visit(x, c):
-            pushed = share * loss.value_and_slope(t)[1]
-            v, rest = v + block.tdot(pushed), rest + pushed.sum()
-            if self.sparse:
-                squares = squares + block.squared().tdot(share)
+        for _, matrix, loss, share, t in self.visit(x):
+            v = v + product(matrix.T, share * loss.value_and_slope(t)[1])
         tau = mu if self.ball == "l1" else self.tau
         pull = self.pull(x, v, tau, mu if self.ball == "l2" else self.kappa)
-        kinks = np.where(x == 0, np.maximum((tau - abs(pull)).low, 0), 0)
-        D, slack = self.kappa.low + kinks / self.reach, 0
+        kinks = np.where(coef == 0, np.maximum((tau - abs(pull[:p])).low, 0), 0)
+        more = kinks / (self.reach + ar.array(2.0**-500)[()])
+        D, slack = self.kappa.low + epsilon.mid + more, near(0.0)
         if self.ball == "l2":
-            D, slack = D + mu.mid / 2, self.radius * self.radius - (near(x) * x).sum()
+            D, slack = D + mu.mid / 2, self.radius * self.radius - self.square(x)
         if self.ball == "l1":
-            slack = (self.radius - abs(near(x)).sum()) * 2
-        far = (abs(near(x)) + self.reach)[alive]
-        slack = near(slack).clip(0, math.inf) * mu / 2 + (far * far).sum() * epsilon
-        D = D + epsilon.mid
-        g = (v + pull)[alive].joined(rest) if self.intercept else (v + pull)[alive]
+            slack = (self.radius - abs(near(coef)).sum()) * 2
+        far = (abs(near(coef)) + self.reach)[alive]
+        far = (far * far).sum().up
+        if not self.strong:
+            whole = near(self.whole) + length(near(coef))
+            far = np.minimum(far, (whole * whole).up)
+        slack = slack.clip(0, math.inf) * mu / 2 + epsilon * far
         D = (D * (1 - 8 * ar.u) - 4 * ar.tiny)[alive]
-        shape = (Square if witness["form"] == "square" else Mean)(self, witness, D)
-        steep = near(shape.norm(g))
-        radius = ((steep + ar.root(slack.up)) / (1 - eta)).up
+        square = step["form"] == "square"
+        shape = Square(self, witness, D) if square else Mean(self, witness, step["beta"], D)
+        steep = near(shape.norm((v + pull)[shape.columns]))
+        radius = ((steep + ar.root(slack.up)) / (near(1) - eta)).up
         found = self.proved.copy()
-        for rows, block, loss, share, t in self.visit(x, c):
-            bound = (near(shape.row_norms(rows, block)) * radius).up
+        for rows, matrix, loss, share, t in self.visit(x):
+            bound = (near(shape.row_norms(matrix)) * radius).up
             # on an open interval, strictly wider than the bound
             wider = bound * (1 + ar.array(2.0**-20)[()]) + ar.array(2.0**-500)[()]
-            shape.add(block, near(loss.secant_floor(t, wider)) * share)
+            shape.add(matrix, share * loss.secant_floor(t, wider))
             verdicts = loss.verdicts((t - bound).low, (t + bound).up)
             found[rows] = np.where(found[rows] == 0, verdicts, found[rows])
-        need(shape.least_eigenvalue() >= (1 - eta).up, "T does not prove the region")
-        self.proved, self.slopes, self.squares, self.moved = found, v, squares, steep * radius
-        reach = (abs(near(x[alive])) + near(shape.unit_norms()) * radius).up
+        need(shape.least_eigenvalue() >= (near(1) - eta).up, "T does not prove the region")
+        self.proved, self.slopes, self.moved = found, v[:p], steep * radius
+        reach = (abs(near(coef[alive])) + near(shape.unit_norms()) * radius).up
         self.reach[alive] = np.minimum(self.reach[alive], reach)
 
 
@@ -754,42 +679,41 @@ class Square:
     The Gram matrix is off by γ·cⱼcₖ, c² its diagonal (Cauchy and Schwarz).
     """
 
-    def __init__(self, problem, witness, D):
-        self.problem, self.T, self.size = problem, witness["T"], abs(witness["T"])
-        self.D = np.append(D, 0) if problem.intercept else D
-        need(self.T.shape == (len(self.D),) * 2, "T is not square over the features alive")
+    def __init__(self, problem, T, D):
+        self.data, self.count = problem.data, len(D)
+        self.columns = np.append(problem.alive, np.ones(int(problem.intercept), dtype=bool))
+        self.D = np.append(D, [0] * problem.intercept)
+        self.T = T.reshape(len(self.D), len(self.D))
         self.gram, self.gamma = 0 * self.T, ar.gamma(64 + problem.data.block_rows)
         self.lengths = np.array([length(near(row)) for row in self.T])
 
     def norm(self, g):
-        return length(product(self.T.T, self.size.T, g))
+        return length(product(self.T.T, g))
 
-    def row_norms(self, rows, block):
-        self.rows = block.columns(self.problem.alive)
-        if self.problem.intercept:
-            self.rows = np.hstack([self.rows, ar.array(np.ones((len(self.rows), 1)))])
+    def row_norms(self, matrix):
+        self.rows = dense(matrix)[:, self.columns]
         gamma, turned = ar.gamma(2 * len(self.D) + 8), self.rows @ self.T
         squares = (turned * turned).sum(axis=1) * (1 + gamma) + 4 * len(self.D) * ar.tiny
         return ar.root(squares) + gamma * (abs(self.rows) @ self.lengths) * ar.c
 
-    def add(self, block, weights):
+    def add(self, matrix, weights):
         self.gamma = self.gamma + 4 * ar.u
         self.gram = self.gram + (self.rows * weights.mid[:, None]).T @ self.rows
 
     def least_eigenvalue(self):
         # what products of weights and entries lose by underflow
-        lost = 8 * self.problem.n * ar.tiny * (2 + ar.array(self.problem.data.largest)[()]) ** 2
+        lost = 8 * self.data.n * ar.tiny * (2 + ar.array(self.data.largest)[()]) ** 2
         c = ar.root(self.gram.diagonal() * (1 + self.gamma) + lost)
         D = np.diag(self.D)
         H = Near(self.gram + D, (self.gamma + 64 * ar.u) * np.outer(c, c) + 4 * ar.u * D + lost)
-        half = product(self.T.T, self.size.T, H)
-        M = product(self.T.T, self.size.T, Near(half.mid.T, half.rad.T))
+        half = product(self.T.T, H)
+        M = product(self.T.T, Near(half.mid.T, half.rad.T))
         rows = [near(2 * row.mid[j]).low - abs(row).sum().up for j, row in enumerate(M)]
         # the least of an array is NaN if one of them is (that of a list need not be)
         return np.array(rows or [1]).min()
 
     def unit_norms(self):
-        return self.lengths[: int(self.problem.alive.sum())]
+        return self.lengths[: self.count]
 
 
 class Mean:
@@ -797,78 +721,87 @@ class Mean:
 
     For wide data: only β and m are stored, and without an intercept nothing is. κ is the least of
     D. With w̄ = Σ share w and S = Σ share w a, Σ share w (a, 1)(a, 1)ᵀ ⪰ (S, w̄)(S, w̄)ᵀ/w̄ (Jensen),
-    so TᵀHT ⪰ min(1, w̄β²) − β‖S − w̄m‖/√κ.
+    so TᵀHT ⪰ min(1, w̄β²) − β‖S − w̄m‖/√κ. Vectors live on all features, 0 where one is ruled out.
     """
 
-    def __init__(self, problem, witness, D):
-        need(len(D) > 0, "no feature is left")
-        self.problem, self.kappa, self.mean = problem, near(D.min()), ar.array(np.zeros(problem.p))
-        need(self.kappa.mid > 0, "a region of this form needs strong convexity")
-        self.beta = near(witness["beta"] if problem.intercept else 0.0)
+    def __init__(self, problem, mean, beta, D):
+        self.intercept, self.columns, self.sum = problem.intercept, slice(None), problem.zeros
+        self.mean, self.p, self.count = ar.array(0 * problem.zeros.mid), problem.p, len(D)
+        self.alive = near(np.append(problem.alive, np.zeros(int(problem.intercept))))
+        need(len(D) > 0 and D.min() > 0, "a region of this form needs strong convexity")
+        self.kappa, self.beta = near(D.min()), near(beta if self.intercept else 0.0)
         need(self.beta.mid >= 0, "beta is negative")
-        if problem.intercept:
-            need(len(witness["mean"]) == len(D), "the mean is not that of the features alive")
-            self.mean[problem.alive] = witness["mean"]
-        self.total, self.sum = near(0.0), Near(np.zeros(problem.p))
+        if self.intercept:
+            self.mean[: self.p][problem.alive] = mean
+
+    def size(self, u, q):
+        """‖Tᵀ(a, q)‖ where ‖a − q·m‖ ≤ u."""
+        return ar.root((near(u) * u / self.kappa + self.beta * self.beta * q * q).up)
 
     def norm(self, g):
-        if not self.problem.intercept:
-            return ar.root((near(length(g)) * length(g) / self.kappa).up)
-        centred = near(length(g[:-1] - near(self.mean[self.problem.alive]) * g[-1]))
-        last = self.beta * g[-1]
-        return ar.root((centred * centred / self.kappa + last * last).up)
+        last = g[self.p :].sum()  # 0 without an intercept
+        return self.size(length((g - last * self.mean) * self.alive), abs(last).up)
 
-    def row_norms(self, rows, block):
-        mask, centre = self.problem.alive, self.mean if self.problem.intercept else None
-        size = near(self.problem.row_norms(rows, block, mask, centre))
-        return ar.root((size * size / self.kappa + self.beta * self.beta).up)
+    def row_norms(self, matrix):
+        squares = product(squared(matrix), self.alive)
+        if self.intercept:
+            along = product(matrix, near(self.mean))
+            squares = squares - along * 2 + (near(self.mean) * self.mean).sum()
+        return self.size(ar.root(np.maximum(squares.up, 0)), 1)
 
-    def add(self, block, weights):
-        self.total, self.sum = self.total + weights.sum(), self.sum + block.tdot(weights)
+    def add(self, matrix, weights):
+        self.sum = self.sum + product(matrix.T, weights)
 
     def least_eigenvalue(self):
-        off = length((self.sum - self.total * self.mean)[self.problem.alive])
-        least = np.minimum((self.total * self.beta * self.beta).low, 1)
+        total = self.sum[self.p :].sum()
+        off = length((self.sum - total * self.mean) * self.alive)
+        least = np.minimum((total * self.beta * self.beta).low, 1)
         # √κ from below is κ over √κ from above
         lost = self.beta * off * ar.root(self.kappa.up) / self.kappa
-        return (near(least) - lost).low if self.problem.intercept else 1
+        return (near(least) - lost).low if self.intercept else 1
 
     def unit_norms(self):
-        one = near(np.ones(int(self.problem.alive.sum())))
-        return ar.root((one / self.kappa).up)
+        return self.size(np.ones(self.count), 0)
 
 
 # --- the data ---------------------------------------------------------------------------------
 
 
+def number(cell):
+    """The double that a cell stands for; NaN if it is no number, as where it is empty.
+
+    Decimal numbers are rounded to nearest. Infinite, and so refused, are integers that would be
+    rounded; what only Python takes for a number is none.
+    """
+    if isinstance(cell, int) and abs(cell) >= 2**53:
+        return math.inf
+    if cell is None or (isinstance(cell, str) and ("_" in cell or not cell.isascii())):
+        return math.nan
+    try:
+        return float(cell)
+    except ValueError:
+        return math.nan
+
+
 def key(label):
     """Labels as text: numbers in one way of writing, as tables and arrays differ in that.
 
-    Not those that are too large to differ as doubles, nor what only Python takes for a number.
+    Not those that are too large to differ as doubles. What is missing is an empty text.
     """
-    text = str(label)
     try:
-        number = float(label)
-    except (TypeError, ValueError):
-        return text
-    plain = abs(number) < 2**53 and text.isascii() and "_" not in text
-    return repr(number + 0.0) if plain else text
-
-
-def doubles(values):
-    """Numbers as doubles: those that would be rounded are refused. Text is rounded to nearest."""
-    found = values.astype(np.float64)
-    fine = values.dtype.kind in "bUO" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8)
-    whole = values.dtype.kind in "iu"
-    readable(fine or (whole & (abs(found) < 2**53)), "integers are too large, or no numbers")
-    return found
+        value = number(label)
+    except TypeError:  # a date, say
+        value = math.nan
+    return repr(value + 0.0) if abs(value) < 2**53 else "" if label is None else str(label)
 
 
 def header(stream):
     """Shape and type of the array that follows; nothing is evaluated, nothing allocated."""
     readable(np.lib.format.read_magic(stream) == (1, 0), "an array of an unknown version")
     shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=2048)
-    readable(not dtype.hasobject and not (fortran and len(shape) > 1), "an array of a strange type")
+    readable(not (fortran and len(shape) > 1), "an array is stored by columns, and not by rows")
+    plain = dtype.kind in "biuU" or (dtype.kind == "f" and dtype.itemsize <= 8)
+    readable(plain, f"an array holds {dtype}: neither doubles, integers nor texts")
     return shape, dtype
 
 
@@ -889,11 +822,10 @@ class ArrayFile:
             return
         with self.zip.open("X.npy") as stream:
             (n, width), dtype = header(stream)
-            readable(width == p and dtype.kind in "fiub", "X has another shape, or no numbers")
+            readable(width == p, f"X has {width} columns and not {p}")
             for start in range(0, n, n_rows):
-                rows = min(n_rows, n - start)
-                content = stream.read(rows * p * dtype.itemsize)
-                yield np.frombuffer(content, dtype=dtype).reshape(rows, p)
+                content = stream.read(min(n_rows, n - start) * p * dtype.itemsize)
+                yield np.frombuffer(content, dtype=dtype).reshape(-1, p)
 
     def sparse_batches(self, n_rows, p):
         values, cols, ends = (self.column(name) for name in ("data", "indices", "indptr"))
@@ -903,17 +835,9 @@ class ArrayFile:
         for start in range(0, len(ends) - 1, n_rows):
             part = ends[start : start + n_rows + 1].astype(np.int64)
             rows = np.repeat(np.arange(len(part) - 1), np.diff(part))
-            here, value = cols[part[0] : part[-1]].astype(np.int64), values[part[0] : part[-1]]
+            here = cols[part[0] : part[-1]].astype(np.int64)
             readable(len(np.unique(rows * p + here)) == len(rows), "an entry is there twice")
-            yield Sparse((len(part) - 1, p), rows, here, doubles(value))
-
-
-def number(cell):
-    """A cell as a number; what is none is missing, and has to be filled in as stated."""
-    try:
-        return math.nan if cell is None else float(cell)
-    except ValueError:
-        return math.nan
+            yield Sparse((len(part) - 1, p), rows, here, values[part[0] : part[-1]])
 
 
 class TableFile:
@@ -923,183 +847,209 @@ class TableFile:
         self.path, self.features = Path(path), features
 
     def tables(self, names, n_rows):
-        """Blocks of rows as {name: cells}."""
+        """Blocks of rows as {name: cells}; a name that is there twice means nothing."""
         if self.path.suffix == ".parquet":
             from pyarrow.parquet import ParquetFile
 
-            blocks = ParquetFile(self.path).iter_batches(n_rows, columns=names)
-            yield from (block.to_pydict() for block in blocks)
+            file = ParquetFile(self.path)
+            self.once(names, file.schema_arrow.names)
+            yield from (block.to_pydict() for block in file.iter_batches(n_rows, columns=names))
             return
         with open(self.path, newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
-            places = {name: place for place, name in enumerate(next(reader))}
-            while block := [row for row, _ in zip(reader, range(n_rows), strict=False)]:
-                yield {name: [row[places[name]] for row in block] for name in names}
+            rows = csv.reader(stream, strict=True)
+            head = next(rows)
+            self.once(names, head)
+            while block := list(itertools.islice(rows, n_rows)):
+                readable([len(row) == len(head) for row in block], "a row is too long or too short")
+                yield dict(zip(head, zip(*block, strict=True), strict=True))
+
+    def once(self, names, head):
+        for name in names:
+            readable(head.count(name) == 1, f"{name!r} is there {head.count(name)} times")
 
     def column(self, name):
-        return np.array([cell for block in self.tables([name], 2**14) for cell in block[name]])
+        cells = [cell for block in self.tables([name], 2**14) for cell in block[name]]
+        return np.array([*cells, None], dtype=object)[:-1]
 
     def batches(self, n_rows, p):
         names = list(dict.fromkeys(feature["column"] for feature in self.features))
         for table in self.tables(names, n_rows):
             out = np.empty((len(table[names[0]]), p))
             for j, feature in enumerate(self.features):
-                cells = table[feature["column"]]
-                if "equals" in feature:
-                    out[:, j] = [key(cell) == key(feature["equals"]) for cell in cells]
-                else:
-                    out[:, j] = [number(cell) for cell in cells]
+                cells, wanted = table[feature["column"]], feature["equals"]
+                cells = cells if wanted is None else [key(cell) == key(wanted) for cell in cells]
+                out[:, j] = [number(cell) for cell in cells]
             yield out
 
 
 # how columns were made: one rounded operation after the other, as whoever wrote the proof did it
-OPERATIONS = {
-    "fill": lambda x, a: np.where(np.isnan(x), a, x),
-    "subtract": np.subtract,
-    "divide": np.divide,
-    "multiply": np.multiply,
-    "add": np.add,
-}
+OPERATIONS = {"subtract": np.subtract, "divide": np.divide, "multiply": np.multiply, "add": np.add}
+OPERATIONS["fill"] = lambda x, a: np.where(np.isnan(x), a, x)
 
 
 class Data:
     """Rows in blocks, transformed as the statement says; targets and weights as a whole."""
 
-    def __init__(self, path, statement):
-        self.n, self.p = statement["n_samples"], statement["n_features"]
-        columns = statement["columns"]
-        features = columns["features"]
-        is_table = Path(path).suffix in (".csv", ".parquet")
-        readable(is_table == (features is not None), "the proof is for data of another kind")
-        self.file = TableFile(path, features) if is_table else ArrayFile(path)
+    def __init__(self, file, n, p, intercept, transform=()):
+        self.file, self.n, self.p, self.intercept, self.transform = file, n, p, intercept, transform
+        self.block_rows = max(min(BLOCK_ENTRIES // p, 1024), 1)
+        self.largest, self.kept = 0.0, None
+
+    @classmethod
+    def read(cls, path, s):
+        columns, is_table = s["columns"], Path(path).suffix in (".csv", ".parquet")
+        readable(is_table == (columns["features"] is not None), "the proof is for another kind")
+        file = TableFile(path, columns["features"]) if is_table else ArrayFile(path)
+        self = cls(file, s["n_samples"], s["n_features"], s["intercept"], s["transform"])
         readable(not ar.exact or self.n * (self.p + 1) <= MOST_EXACT, "too large for --exact")
-        self.block_rows = max(min(BLOCK_ENTRIES // self.p, 4096), 1)
-        self.largest, self.transform = 0.0, statement["transform"]
-        target = [self.column(name) for name in columns["target"]]
+        target = [self.column(name, (self.n,), (self.n, 2)) for name in columns["target"]]
         self.target = np.column_stack(target) if len(target) > 1 else target[0]
-        self.weights, self.epsilon = np.ones(self.n), statement["loss"].get("epsilon", 0.0)
+        self.weights, self.epsilon = np.ones(self.n), s["loss"].get("epsilon", 0.0)
         if columns["weight"] is not None:
-            self.weights = self.numbers_of(columns["weight"])
+            self.weights = numbers(self.column(columns["weight"], (self.n,)))
+            readable(abs(self.weights) < math.inf, "a weight is no number")
         if columns["epsilon"] is not None:
-            self.epsilon = self.numbers_of(columns["epsilon"])
-            readable((self.epsilon >= 0) & (self.epsilon < math.inf), "an epsilon is out of range")
+            self.epsilon = numbers(self.column(columns["epsilon"], (self.n,)))
+            readable((self.epsilon >= 0) & (self.epsilon < 1e150), "an epsilon is out of range")
+        return self
 
-    def column(self, name):
+    def column(self, name, *shapes):
         found = self.file.column(name)
-        readable(found.shape[0] == self.n, f"{name} has {found.shape[0]} entries and not {self.n}")
+        readable(found.shape in shapes, f"{name} has the shape {found.shape}, not {shapes[0]}")
         return found
 
-    def numbers_of(self, name):
-        found = doubles(self.column(name))
-        readable(found.shape == (self.n,), f"{name} is no column")
+    def doubles(self, entries):
+        """Entries of X, none of them rounded, and then transformed."""
+        kind, found = entries.dtype.kind, entries.astype(np.float64)
+        exact = kind in "fb" or (kind in "iu" and (abs(found) < 2**53).all())
+        readable(exact, "X holds texts, or integers that are too large for doubles")
+        for step in self.transform:
+            found = OPERATIONS[step["operation"]](found, np.array(step["numbers"]))
+        size = np.maximum(found.max(initial=0.0), -found.min(initial=0.0))
+        readable(size < 1e150, "X holds what is no number, or too large a one")
+        self.largest = max(self.largest, float(size))
         return found
 
-    def numbers(self):
-        """Targets that are numbers; an empty cell is an open end."""
-        y = self.target
-        if y.dtype.kind not in "fiub" and y.ndim == 2:
-            open_ends = np.broadcast_to(np.array([-math.inf, math.inf]), y.shape)
-            y = np.where((y == "") | (y == None), open_ends, y)  # noqa: E711
-        return doubles(y)
+    def with_ones(self, block):
+        """The matrix of a block, with a column of ones if there is an intercept."""
+        n, more = block.shape[0], int(self.intercept)
+        if not isinstance(block, Sparse):
+            return ar.array(np.hstack([self.doubles(block), np.ones((n, more))]))
+        readable(not self.transform, "sparse columns are never transformed")
+        rows, cols = np.append(block.rows, np.arange(n * more)), np.full(n * more, self.p)
+        values = np.append(self.doubles(block.values), np.ones(n * more))
+        matrix = Sparse((n, self.p + more), rows, np.append(block.cols, cols), values)
+        return ar.array(dense(matrix)) if ar.exact else matrix
 
     def blocks(self):
-        """Pairs (rows, block), read again for every pass."""
-        start = 0
-        for block in self.file.batches(self.block_rows, self.p):
-            is_sparse = isinstance(block, Sparse)
-            readable(not (is_sparse and self.transform), "sparse columns are never transformed")
-            entries = block.values if is_sparse else doubles(block)
-            for operation, numbers in self.transform:
-                entries = OPERATIONS[operation](entries, np.array(numbers, dtype=np.float64))
-            self.largest = max(self.largest, float(abs(entries).max(initial=0.0)))
-            readable(abs(entries) < 1e150, "X holds what is no number, or too large a one")
-            rows, start = slice(start, start + block.shape[0]), start + block.shape[0]
-            if ar.exact and is_sparse:
-                entries = block.columns(np.ones(self.p, dtype=bool))
-            yield rows, block if is_sparse and not ar.exact else Dense(ar.array(entries))
+        """Pairs (rows, matrix), read again for every pass unless all of them can be kept."""
+        start, held, kept = 0, 0, []
+        for matrix in self.kept or map(self.with_ones, self.file.batches(self.block_rows, self.p)):
+            rows = slice(start, start + matrix.shape[0])
+            start, held = rows.stop, held + np.size(getattr(matrix, "values", matrix))
+            kept = [*kept, matrix] if held <= KEPT_ENTRIES else []
+            yield rows, matrix
         readable(start == self.n, f"X has {start} rows and not {self.n}")
+        self.kept = kept
 
 
-# --- commitments ------------------------------------------------------------------------------
-#
-# leaf = H(0x00 ‖ slot ‖ salt ‖ row ‖ target ‖ weight ‖ epsilon), H = SHA-256; salt =
-#        H(seed ‖ slot); the row as its entries other than 0; numbers are little-endian, −0 is 0
-# node = H(0x01 ‖ left ‖ right); one without a partner goes up as it is
-# root = H(0x02 ‖ format ‖ number of slots ‖ top); a deleted row leaves H(0x03 ‖ slot) in its slot
+def numbers(cells):
+    """Cells as doubles; of a pair of ends an empty one is open."""
+    found = np.vectorize(number, otypes=[float])(cells)
+    if cells.ndim == 2 and cells.dtype == object:
+        empty = (cells == "") | (cells == None)  # noqa: E711
+        found = np.where(empty, np.array([-math.inf, math.inf]), found)
+    return found
 
 
-def sha(*parts):
-    return hashlib.sha256(b"".join(parts)).digest()
-
-
-def whole(number, size=8):
-    return int(number).to_bytes(size, "little")
-
-
-def binary(numbers):
-    return (np.asarray(numbers, "<f8") + 0.0).tobytes()
-
-
-def root_of(nodes):
-    count = len(nodes)
-    while len(nodes) > 1:
-        pairs = [sha(b"\1", *nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
-        nodes = pairs + nodes[2 * len(pairs) :]
-    return sha(b"\2", FORMAT.encode(), whole(count), *nodes).hex()
-
-
-def data_leaves(data, labels, slots, seed):
-    """The leaves of the rows there are, by their slots."""
-    target, extra = data.target, [data.weights] + [data.epsilon] * np.ndim(data.epsilon)
-    if labels is None:
-        target = data.numbers()
-    for rows, block in data.blocks():
-        if isinstance(block, Sparse):
-            block = Dense(block.columns(np.ones(data.p, dtype=bool)))
-        for row, i in zip(block.entries, range(rows.start, rows.stop), strict=True):
-            cols = np.flatnonzero(row)
-            own = key(target[i]).encode() if labels else binary(target[i])
-            more, place = [binary(one[i]) for one in extra], whole(slots[i])
-            entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), binary(row[cols])]
-            yield sha(b"\0", place, sha(seed, place), *entries, whole(len(own), 4), own, *more)
-
-
-def check_commitment(proof, data, seed):
-    """The data are those of the root, and exactly what was removed is missing."""
-    statement, arrays = proof
-    n, slots, deletion = data.n, statement["commitment"]["slots"], statement["deletion"]
-    absent = arrays["absent"].astype(np.int64)
-    here = np.setdiff1d(np.arange(slots), absent)
-    need(len(here) == n and len(np.unique(absent)) == len(absent), "slots and rows do not fit")
-    tree = [sha(b"\3", whole(slot)) for slot in range(slots)]
-    for slot, one in zip(here, data_leaves(data, statement["labels"], here, seed), strict=True):
-        tree[slot] = one
-    need(root_of(tree) == statement["commitment"]["root"], "the data are not those of the root")
-    if deletion is not None:
-        gone = arrays["removed"]
-        need(np.isin(gone, absent) & (gone < deletion["slots"]), "a removed row is still there")
-        need(len(np.unique(gone)) == len(gone), "a row was removed twice")
-        for slot, one in zip(arrays["removed"], arrays["removed_leaves"], strict=True):
-            tree[int(slot)] = one.tobytes()
-        tree = tree[: deletion["slots"]]
-        need(root_of(tree) == deletion["root"], "more or less is missing than was removed")
+def targets(statement, data, positive):
+    """What the loss of a part asks for: labels as −1 and 1, numbers, or ends of intervals."""
+    if statement["labels"] is None:
+        y, pairs = numbers(data.target), LOSSES[statement["loss"]["name"]][0] == "interval"
+        readable(y.ndim == 1 + pairs, "y has another shape")
+        low, high = y.T if pairs else (y, y)
+        fine = (low <= high) & (np.minimum(abs(low), abs(high)) < 1e150)
+        sane = (abs(y) < 1e150) | (pairs & (abs(y) == math.inf))
+        readable(fine.all() & sane.all(), "a target is no number, or an interval is empty")
+        return y
+    known = [key(label) for label in statement["labels"]]
+    keys = [key(label) for label in data.target.tolist()]
+    used = [own for own, weight in zip(keys, data.weights, strict=True) if weight != 0]
+    readable(set(used) <= set(known), "a label is not among those of the statement")
+    return np.where([own == known[positive] for own in keys], 1.0, -1.0)
 
 
 # --- the file ---------------------------------------------------------------------------------
 
-PENALTIES = {"l2": "", "l1": "", "elastic_net": "l1_ratio"}
-PENALTIES |= {"l1_ball": "radius", "l2_ball": "radius"}
-STEPS = {"gap": "own", "features": "", "ball": "shifts"}
-STEPS |= {"region": "form size eta epsilon multiplier beta"}
-STATEMENT = (
-    "format n_samples n_features loss penalty alpha intercept kernel labels columns transform "
-    "commitment deletion parts"
-)
+# forms of values: records with these fields and no others, lists of some form, one of several
+# forms, a certain text, or any count (int), finite number (float), text, truth, single value
+NOTHING, WHATEVER = type(None), object
+REGION = {"rule": "region", "form": ("square", "mean")}
+REGION |= dict.fromkeys(("eta", "epsilon", "multiplier", "beta"), float)
+STEPS = {"rule": "gap"}, {"rule": "features"}, {"rule": "ball", "shifts": [float]}, REGION
+COLUMNS = {"features": (NOTHING, [{"column": str, "equals": WHATEVER}]), "target": [str]}
+COLUMNS |= dict.fromkeys(("weight", "epsilon"), (NOTHING, str))
+STATEMENT = {"format": FORMAT, "n_samples": int, "n_features": int, "columns": COLUMNS}
+STATEMENT |= {"alpha": float, "intercept": bool, "kernel": bool, "labels": (NOTHING, [WHATEVER])}
+STATEMENT |= {"transform": [{"operation": tuple(OPERATIONS), "numbers": [float]}]}
+STATEMENT |= {"commitment": {"root": str, "verdicts": str, "slots": int}}
+STATEMENT |= {"deletion": (NOTHING, {"root": str, "slots": int})}
+STATEMENT |= {"parts": [{"positive": (NOTHING, int), "gap": float, "steps": [STEPS]}]}
+PENALTIES = {"l2": (), "l1": (), "elastic_net": ("l1_ratio",)}
+PENALTIES |= {"l1_ball": ("radius",), "l2_ball": ("radius",)}
 
 
-def fields(record, names):
-    """A record has these fields and no others."""
-    readable(set(record) == set(names.split()), f"fields are {sorted(record)} and not {names}")
+def conforms(value, form):
+    if isinstance(form, dict):
+        same = type(value) is dict and value.keys() == form.keys()
+        return same and all(conforms(value[name], form[name]) for name in form)
+    if isinstance(form, list):
+        return type(value) is list and all(conforms(one, form[0]) for one in value)
+    if isinstance(form, tuple):
+        return any(conforms(value, one) for one in form)
+    if form is WHATEVER:
+        return value is None or type(value) is str or math.isfinite(value)
+    if isinstance(form, str) or type(value) is not form:
+        return value == form
+    return math.isfinite(value) if form is float else form is not int or value >= 0
+
+
+def check_statement(s):
+    """Everything that a statement may say; what is not known is refused."""
+    loss, penalty, columns = s["loss"], s["penalty"], s["columns"]
+    n, p = s["n_samples"], s["n_features"]
+    readable(loss["name"] in LOSSES and penalty["name"] in PENALTIES, "an unknown loss or penalty")
+    kind, names = LOSSES[loss["name"]][:2]
+    form = {"name": str, "factor": float} | dict.fromkeys(names, (float, NOTHING))
+    form = STATEMENT | {"loss": form, "penalty": {"name": str}}
+    form["penalty"] |= dict.fromkeys(PENALTIES[penalty["name"]], float)
+    for name in form | s:
+        fits = name in form and name in s and conforms(s[name], form[name])
+        readable(fits, f"{name} is missing, unknown, or not what it has to be")
+    unknown = [name for name in names if loss[name] is None]
+    readable(unknown == ["epsilon"] * (columns["epsilon"] is not None), "epsilon is not stated")
+    given = {"alpha": s["alpha"], "n_samples": n, "n_features": p, **loss, **penalty}
+    for name in given.keys() - {"name", "mu", "epsilon", "l1_ratio"}:
+        readable(given[name] > 0, f"{name} is not positive")
+    for name in given.keys() & {"alpha", "factor", "mu", "width", "delta", "epsilon", "radius"}:
+        size = abs(given[name] or 0.0)
+        readable(size == 0 or 1e-100 <= size <= 1e100, f"{name} is next to nothing, or huge")
+    readable((given.get("epsilon") or 0) >= 0, "epsilon is negative")
+    readable(0 <= given.get("l1_ratio", 0) < 1, "l1_ratio is out of range")
+    readable(loss["name"] != "safe_logistic" or loss["mu"] >= 0, "mu is negative")
+    fine = not s["kernel"] or (penalty["name"] == "l2" and n == p)
+    readable(fine, "a kernel goes with its squared norm")
+    labels, labelled = [key(label) for label in s["labels"] or ()], kind in ("margin", "label")
+    readable(labelled == (s["labels"] is not None), "labels are for losses of labels")
+    readable(len(set(labels)) == len(labels), "two labels are one")
+    lists = [columns["features"] or [None] * p, *(step["numbers"] for step in s["transform"])]
+    readable([len(one) == p for one in lists], "columns or transformations are not for p features")
+    readable(0 < len(s["parts"]) <= 10_000, "there is nothing to prove")
+    for part in s["parts"]:
+        readable(part["positive"] in (range(len(labels)) if labelled else [None]), "a label")
+        rules = [step["rule"] for step in part["steps"]]
+        readable(rules[:1] == ["gap"] and len(rules) <= 100, "the first of some steps is a gap")
+    return s
 
 
 def once(pairs):
@@ -1108,189 +1058,78 @@ def once(pairs):
     return dict(pairs)
 
 
-def plain(value):
-    """JSON's dialect of Python has numbers that are none."""
-    if isinstance(value, dict | list):
-        return all(map(plain, value.values() if isinstance(value, dict) else value))
-    return value is None or isinstance(value, str) or math.isfinite(value)
-
-
-def numerical(values, count):
-    """A list of so many numbers, none of them a list, a text or a truth."""
-    return type(values) is list and [type(v) in (int, float) for v in values] == [True] * count
-
-
-def check_statement(s):
-    """Everything that a statement may say; what is not known is refused."""
-    fields(s, STATEMENT)
-    readable(s["format"] == FORMAT and plain(s), "another format, or numbers that are none")
-    loss, penalty, columns = s["loss"], s["penalty"], s["columns"]
-    fields(loss, " ".join(("name", "factor", *LOSSES[loss["name"]][1])))
-    fields(penalty, f"name {PENALTIES[penalty['name']]}")
-    fields(columns, "features target weight epsilon")
-    fields(s["commitment"], "root verdicts slots")
-    fields(s["deletion"] or dict.fromkeys(("root", "slots", "removed")), "root slots removed")
-    own = columns["epsilon"] is not None
-    readable(own == (loss.get("epsilon", 0) is None), "epsilon is not stated")
-    given = [
-        value
-        for name, value in (loss | penalty | {"alpha": s["alpha"]}).items()
-        if name != "name" and value is not None
-    ]
-    sane = [type(v) is float and (v == 0 or 1e-100 <= abs(v) <= 1e100) for v in given]
-    readable(sane, "a parameter is no number, or next to nothing, or huge")
-    positive = {**loss, **penalty, **s}
-    for name in ("alpha", "factor", "width", "delta", "radius"):
-        readable(positive.get(name, 1) > 0, f"{name} is not positive")
-    readable((loss.get("epsilon") or 0) >= 0, "epsilon is negative")
-    readable(0 <= penalty.get("l1_ratio", 0) < 1, "l1_ratio is out of range")
-    readable(loss["name"] != "safe_logistic" or loss["mu"] >= 0, "mu is negative")
-    deletion = s["deletion"] or {"slots": 1, "removed": 1}
-    counts = s["n_samples"], s["n_features"], s["commitment"]["slots"]
-    more = deletion["slots"], deletion["removed"]
-    readable([type(count) is int and count > 0 for count in counts + more], "a count is none")
-    readable(counts[2] >= max(counts[0], more[0]), "there are too few slots")
-    readable([type(s[name]) is bool for name in ("intercept", "kernel")], "a switch is none")
-    square = penalty["name"] == "l2" and counts[0] == counts[1]
-    readable(not s["kernel"] or square, "a kernel goes with its squared norm")
-    labelled = LOSSES[loss["name"]][0] in ("margin", "label")
-    labels = [key(label) for label in s["labels"]] if labelled else []
-    readable(labelled == (s["labels"] is not None) and len(set(labels)) == len(labels), "labels")
-    for feature in columns["features"] or []:
-        fields(feature, "column equals" if "equals" in feature else "column")
-    readable(columns["features"] is None or len(columns["features"]) == counts[1], "features")
-    for operation, numbers in s["transform"]:
-        fine = operation in OPERATIONS and numerical(numbers, counts[1])
-        readable(fine, "a transformation is not known")
-    readable(0 < len(s["parts"]) <= 10_000, "there is nothing to prove")
-    for part in s["parts"]:
-        fields(part, "positive gap steps")
-        readable(part["positive"] in (range(len(labels)) if labelled else [None]), "a label")
-        readable(numerical([part["gap"]], 1), "a gap is no number")
-        for step in part["steps"]:
-            fields(step, f"rule {STEPS[step['rule']]}")
-            readable(step.get("form", "mean") in ("square", "mean"), "a form is not known")
-            given = [
-                step[name] for name in ("eta", "multiplier", "epsilon", "beta") if name in step
-            ]
-            given += step.get("shifts", [])
-            readable(numerical(given, len(given)), "a number of a step is none")
-    return s
-
-
-def expected_arrays(s):
-    """Name, type and shape of every array that belongs to a statement."""
-    n, p, count = s["n_samples"], s["n_features"], s["commitment"]["slots"] - s["n_samples"]
-    d, wanted = p + s["intercept"], {"absent": ("<u8", (count,))}
-    if s["deletion"] is not None:
-        removed = s["deletion"]["removed"]
-        wanted |= {"removed": ("<u8", (removed,)), "removed_leaves": ("|u1", (removed, 32))}
-    for i, part in enumerate(s["parts"]):
-        wanted[f"{i}_point"] = "<f8", (d,)
-        wanted[f"{i}_verdicts"] = "|u1", (-(-n // 4),)
-        wanted[f"{i}_zero"] = "|u1", (-(-p // 8),)
-        if LOSSES[s["loss"]["name"]][2] == 0:
-            wanted[f"{i}_nu"] = "<f8", (n,)
-        for j, step in enumerate(part["steps"]):
-            if step["rule"] == "region" or step.get("own"):
-                wanted[f"{i}_{j}_point"] = "<f8", (d,)
-            if step["rule"] == "region":
-                size = step["size"]
-                shape = (size, size) if step["form"] == "square" else (size - s["intercept"],)
-                name = "T" if step["form"] == "square" else "mean"
-                if name == "T" or s["intercept"]:
-                    wanted[f"{i}_{j}_{name}"] = "<f8", shape
-    return wanted
-
-
 def read_proof(path):
-    """Statement and arrays; sizes are checked against the statement before they are read."""
-    archive = zipfile.ZipFile(path)
-    members = {info.filename: info for info in archive.infolist()}
-    readable(len(members) == len(archive.infolist()), "two arrays have one name")
-    for info in members.values():
-        stored = info.compress_type == zipfile.ZIP_STORED and info.compress_size == info.file_size
-        readable(stored and info.file_size <= Path(path).stat().st_size, "an array is compressed")
-
-    def array(name, dtype, shape):
-        with archive.open(f"{name}.npy") as stream:
-            found, kind = header(stream)
-            fits = found == shape and kind == np.dtype(dtype)
-            readable(fits, f"{name} is not as the statement says")
-            content = stream.read(math.prod(shape) * kind.itemsize + 1)
-        return np.frombuffer(content, dtype=kind).reshape(shape)
-
-    with archive.open("statement.npy") as stream:
-        ((length,), kind) = header(stream)
-    readable(kind == np.uint8 and length <= MOST_STATEMENT, "the statement is too long")
-    text = array("statement", "|u1", (length,)).tobytes()
-    statement = check_statement(json.loads(text.decode("utf-8"), object_pairs_hook=once))
-    wanted = expected_arrays(statement)
-    names = {f"{name}.npy" for name in (*wanted, "statement")}
-    readable(members.keys() == names, "other arrays than stated")
-    arrays = {name: array(name, *what) for name, what in wanted.items()}
-    for name, one in arrays.items():
-        readable(one.dtype.kind != "f" or np.isfinite(one), f"{name} holds what is no number")
-    return statement, arrays, hashlib.sha256(text).hexdigest()
+    """Statement, arrays, and the hash of the statement; no more is read than the file is long."""
+    archive, arrays = zipfile.ZipFile(path), {}
+    stored = all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
+    size = sum(info.file_size for info in archive.infolist())
+    readable(stored and size <= Path(path).stat().st_size, "an array is compressed")
+    for info in archive.infolist():
+        name, stream = info.filename.removesuffix(".npy"), io.BytesIO(archive.read(info))
+        readable(name not in arrays, "two arrays have one name")
+        shape, dtype = header(stream)
+        arrays[name] = np.frombuffer(stream.read(), dtype=dtype)
+        readable(arrays[name].shape == shape, f"{name} is not what it has to be")
+    content = arrays["statement"].tobytes()
+    readable(len(content) <= MOST_STATEMENT, "the statement is too long")
+    s = check_statement(json.loads(content.decode("utf-8"), object_pairs_hook=once))
+    wanted = {"statement": "|u1", "absent": "<u8", "removed": "<u8", "removed_leaves": "|u1"}
+    for i in range(len(s["parts"])):
+        wanted |= {f"{i}_verdicts": "|u1", f"{i}_zero": "|u1", f"{i}_numbers": "<f8"}
+    found = {name: array.dtype.str for name, array in arrays.items()}
+    readable(found == wanted, "there are other arrays than stated")
+    for i in range(len(s["parts"])):
+        sizes = len(arrays[f"{i}_verdicts"]), len(arrays[f"{i}_zero"])
+        fits = sizes == (-(-s["n_samples"] // 4), -(-s["n_features"] // 8))
+        readable(fits, "verdicts are of another number of rows or features")
+        readable(np.isfinite(arrays[f"{i}_numbers"]), "a number of a step is none")
+    return s, arrays, hashlib.sha256(content).hexdigest()
 
 
 # --- checking ---------------------------------------------------------------------------------
 
 
-def targets(statement, data, part):
-    """What the loss of a part asks for: labels as −1 and 1, numbers, or ends of intervals."""
-    if statement["labels"] is None:
-        y = data.numbers()
-        interval = LOSSES[statement["loss"]["name"]][0] == "interval"
-        readable(y.shape == ((data.n, 2) if interval else (data.n,)), "y has another shape")
-        fine = (y[:, 0] <= y[:, 1]) & np.isfinite(y).any(axis=1) if interval else np.isfinite(y)
-        readable(fine, "a target is no number, or an interval is empty")
-        return y
-    known = [key(label) for label in statement["labels"]]
-    keys = [key(label) for label in data.target.tolist()]
-    used = [own for own, weight in zip(keys, data.weights, strict=True) if weight != 0]
-    readable(set(used) <= set(known), "a label is not among those of the statement")
-    return np.where([own == known[part["positive"]] for own in keys], 1.0, -1.0)
-
-
 def check_part(statement, arrays, data, i):
     """Run the steps of one problem, and compare what they prove with what is claimed."""
-    part, intercept = statement["parts"][i], statement["intercept"]
-    problem = Problem(statement, data, targets(statement, data, part))
+    part, n, p, rest = statement["parts"][i], data.n, data.p, arrays[f"{i}_numbers"]
+    problem = Problem(statement, data, targets(statement, data, part["positive"]))
 
-    def point(name):
-        values = ar.array(arrays[name])
-        return (values[:-1], values[-1]) if intercept else (values, ar.array(0.0)[()])
+    def taken(count):
+        """The next numbers of the file; they come in the order in which they are needed."""
+        nonlocal rest
+        need(len(rest) >= count, "numbers of steps are missing")
+        those, rest = ar.array(rest[:count]), rest[count:]
+        return those
 
-    nu = ar.array(arrays[f"{i}_nu"]) if f"{i}_nu" in arrays else None
-    readable(part["steps"] and part["steps"][0]["rule"] == "gap", "the first step is a gap")
-    gap = value = math.inf
-    for j, step in enumerate(part["steps"]):
+    model, gap, d = taken(p + data.intercept), math.inf, p + data.intercept
+    nu = None if problem.smooth else taken(n)
+    for step in part["steps"]:
         if step["rule"] == "gap":
-            problem.rule_gap(*point(f"{i}_{j}_point" if step["own"] else f"{i}_point"), nu)
-            if not step["own"]:
-                gap, value = problem.gap, problem.value
+            point = taken(d)
+            problem.rule_gap(point, nu)
+            gap = np.minimum(gap, problem.gap) if np.array_equal(point, model) else gap
         elif step["rule"] == "features":
             problem.rule_features()
         elif step["rule"] == "ball":
             problem.rule_ball([ar.array(shift)[()] for shift in step["shifts"]])
         else:
-            names = [name for name in ("T", "mean") if f"{i}_{j}_{name}" in arrays]
-            own = {name: ar.array(arrays[f"{i}_{j}_{name}"]) for name in names}
-            problem.rule_region(*point(f"{i}_{j}_point"), step | own)
-    # min P ≥ P(x) − gap(x) at any point x, and a better one than the model may have been shown
-    gap = np.minimum(gap, (near(value) - problem.floor).up)
+            point, k = taken(d), int(problem.alive.sum())
+            square = step["form"] == "square"
+            size = (k + data.intercept) ** 2 if square else k * data.intercept
+            problem.rule_region(point, step, taken(size))
+    need(len(rest) == 0, "there are more numbers than steps need")
+    if not gap <= part["gap"]:
+        # min P ≥ P(x) − gap(x) at any point x
+        gap = (problem.value(model)[0] - problem.floor).up
     need(gap <= part["gap"], f"the gap is {float(gap):.3g}, more than claimed")
-    bits = arrays[f"{i}_verdicts"]
+    bits, zero = arrays[f"{i}_verdicts"], np.unpackbits(arrays[f"{i}_zero"], bitorder="little")
     claimed = np.stack([bits >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).ravel()
-    need(claimed[data.n :] == 0, "there are verdicts on rows that are not there")
-    wrong = np.flatnonzero((claimed[: data.n] != 0) & (claimed[: data.n] != problem.proved))
+    readable(not claimed[n:].any() and not zero[p:].any(), "claims on what is not there")
+    wrong = np.flatnonzero((claimed[:n] != 0) & (claimed[:n] != problem.proved))
     first = f"the verdict on row {[*wrong, 0][0]} is not proved"
     need(len(wrong) == 0, f"{first} ({len(wrong)} of them)")
-    zero = np.unpackbits(arrays[f"{i}_zero"], bitorder="little").astype(bool)
-    need(~zero[: data.p] | ~problem.alive, "a feature is not proved to be 0")
-    need(~zero[data.p :], "there are claims on features that are not there")
-    return claimed[: data.n]
+    need((zero[:p] == 0) | ~problem.alive, "a feature is not proved to be 0")
+    return claimed[:n]
 
 
 def in_words(s, verdicts):
@@ -1306,55 +1145,80 @@ def in_words(s, verdicts):
         count = np.bincount(codes, minlength=4)
         pieces = f"flat {count[1]}, quadratic {count[2]}, linear {count[3]}, open {count[0]}"
         yield f"{who}P(model) - min P <= {part['gap']!r}; rows: {pieces}"
+    yield f"root of the data, for safesift_root.py to compare: {s['commitment']['root'][:64]}"
     flat = int((np.stack(verdicts) == FLAT).all(axis=0).sum())
     yield f"{flat} rows may be deleted, together, with W kept: the optima stay what they are"
 
 
-def check(proof_path, data_path, exact=False, seed=None, expect=""):
-    """The statement in words, and its digest; raises Unproved or Unreadable."""
+def check_expected(s, digest, wishes):
+    """Compare a statement with what somebody wants it to say."""
+    facts = s["loss"] | s["penalty"] | {"digest": digest, "alpha": s["alpha"]}
+    facts |= {name: s[name] for name in ("n_samples", "n_features", "intercept", "kernel")}
+    facts |= {"loss": s["loss"]["name"], "penalty": s["penalty"]["name"]}
+    facts["gap"] = max(part["gap"] for part in s["parts"])
+    del facts["name"]
+    for name, equals, wanted in (wish.strip().partition("=") for wish in wishes.split(",") if wish):
+        known = f"give NAME=VALUE, the name one of {', '.join(sorted(facts))}"
+        readable(equals and name in facts, f"--expect {name}: {known}")
+        said = json.dumps(facts[name]).strip('"')
+        fits = facts[name] <= number(wanted) if name == "gap" else key(said) == key(wanted.lower())
+        need(fits, f"{name} is {said} and not {wanted}")
+
+
+# A hash tree binds what is asserted of single rows to the statement, for safesift_receipt. Leaves
+# are H(0x00 ‖ slot ‖ verdicts), H = SHA-256; node = H(0x01 ‖ left ‖ right), one without a partner
+# goes up as it is; root = H(0x02 ‖ format ‖ number of leaves ‖ top).
+
+
+def sha(*parts):
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+def whole(number, size=8):
+    return int(number).to_bytes(size, "little")
+
+
+def slots_of(n, absent):
+    """The places of the rows in the tree over the data; rows that were removed left theirs."""
+    slots = np.setdiff1d(np.arange(n + len(absent)), absent.astype(np.int64))
+    need(len(slots) == n, "slots and rows do not fit")
+    return slots
+
+
+def root_of(nodes):
+    count = len(nodes)
+    while len(nodes) > 1:
+        pairs = [sha(b"\1", *nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
+        nodes = pairs + nodes[2 * len(pairs) :]
+    return sha(b"\2", FORMAT.encode(), whole(count), *nodes).hex()
+
+
+def check(proof_path, data_path, exact=False, expect=""):
+    """The proof (statement, arrays), the data, and the statement in words; raises Unproved."""
     global ar
     ar = Rationals() if exact else Floats()
     statement, arrays, digest = read_proof(proof_path)
-    facts = {k: v for k, v in statement.items() if not isinstance(v, dict | list)}
-    facts |= {k: v for k, v in statement["loss"].items() if k != "name"} | statement["penalty"]
-    facts |= {"loss": statement["loss"]["name"], "penalty": statement["penalty"]["name"]}
-    facts |= {"root": statement["commitment"]["root"], "digest": digest}
-    facts["gap"] = max(part["gap"] for part in statement["parts"])
-    for wish in filter(None, expect.split(",")):
-        name, _, wanted = wish.partition("=")
-        readable(name in facts, f"--expect {name}: there is no such thing in a statement")
-        fits = facts[name] <= float(wanted) if name == "gap" else key(facts[name]) == key(wanted)
-        need(fits, f"{name} is {facts[name]!r} and not {wanted}")
-        need(name != "root" or seed is not None, "the root can be compared only with the seed")
-    data = Data(data_path, statement)
+    check_expected(statement, digest, expect)
+    data = Data.read(data_path, statement)
     verdicts = [check_part(statement, arrays, data, i) for i in range(len(statement["parts"]))]
-    rows = np.ascontiguousarray(np.stack(verdicts, axis=1))
-    tree = [sha(b"\0", whole(i), row.tobytes()) for i, row in enumerate(rows)]
-    need(root_of(tree) == statement["commitment"]["verdicts"], "the verdicts have another root")
-    lines = list(in_words(statement, verdicts))
-    if seed is None:
-        lines.append("the commitment was not compared with the data: that takes --seed")
-    else:
-        check_commitment((statement, arrays), data, seed)
-        if deletion := statement["deletion"]:
-            gone = f"{deletion['removed']} rows and no others are missing"
-            lines.append(f"{gone} of those of the root {deletion['root']}")
-        lines.append(f"the data are those of the root {statement['commitment']['root']}")
-    return [*lines, f"statement {digest}"]
+    slots = slots_of(data.n, arrays["absent"])
+    pairs = zip(slots, np.stack(verdicts, axis=1), strict=True)
+    root = root_of([sha(b"\0", whole(slot), row.tobytes()) for slot, row in pairs])
+    need(root == statement["commitment"]["verdicts"], "the verdicts have another root")
+    return (statement, arrays), data, [*in_words(statement, verdicts), f"statement {digest}"]
 
 
-def main(arguments=None):
+def main(arguments=None, work=check):
+    """`work` may check more than this file does; what it returns last are lines to print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("proof")
     parser.add_argument("data", help=".npz, .csv or .parquet")
     parser.add_argument("--exact", action="store_true", help="in rational numbers; for small data")
-    parser.add_argument("--seed", help="the file of the seed, to compare the data with the root")
     parser.add_argument("--expect", default="", metavar="NAME=VALUE,...")
     args = parser.parse_args(arguments)
     try:
-        seed = None if args.seed is None else bytes.fromhex(Path(args.seed).read_text().strip())
         with np.errstate(all="ignore"):
-            lines = check(args.proof, args.data, args.exact, seed, args.expect)
+            *_, lines = work(args.proof, args.data, args.exact, args.expect)
     except Unproved as error:
         print(f"NOT PROVED: {error}")
         return 1

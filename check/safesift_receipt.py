@@ -1,24 +1,27 @@
 #!/usr/bin/env python3
 """Check a receipt: that a row is among the data of a statement, and what is asserted of it.
 
-    python safesift_receipt.py receipt.json row.json [--root HEX]
+    python safesift_receipt.py receipt.json row.json [--root HEX] [--statement HEX]
 
 row.json holds the row as its owner knows it: {"features": [...], "target": ..., "weight": 1.0} (and
 "epsilon", where every row has its own). What is shown: the row is in the data behind the root that
 the statement names, and the statement asserts these verdicts of it. That they are true is shown by
-safesift_check with all data, not by this. Exit status: 0 shown, 1 not shown, 2 not readable.
+safesift_check with all data, not by this: it prints the hash of the statement that it has accepted,
+which --statement compares. Exit status: 0 shown, 1 not shown, 2 not readable.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from safesift_check import FORMAT, Unproved, binary, key, need, sha, whole
+from safesift_check import FORMAT, Unproved, check_statement, key, need, once, readable, sha, whole
+from safesift_root import binary, leaf
 
 
 def climbed(node, place, count, path):
@@ -26,10 +29,11 @@ def climbed(node, place, count, path):
     partners, total = [bytes.fromhex(one) for one in path], count
     while count > 1:
         if place % 2 or place + 1 < count:
+            need(len(partners) > 0, "the path is too short")
             partner = partners.pop(0)
             node = sha(b"\1", partner, node) if place % 2 else sha(b"\1", node, partner)
         place, count = place // 2, (count + 1) // 2
-    need(not partners, "the path is too long")
+    need(len(partners) == 0, "the path is too long")
     return sha(b"\2", FORMAT.encode(), whole(total), node).hex()
 
 
@@ -37,32 +41,32 @@ def leaf_of(receipt, statement, row):
     """The leaf of a row, from what its owner knows and the salt."""
     features = np.asarray(row["features"], dtype="<f8")
     need(features.shape == (statement["n_features"],), "the row has another number of features")
-    cols = np.flatnonzero(features)
     own = [row.get("weight", 1.0)]
     own += [row["epsilon"]] if statement["columns"]["epsilon"] is not None else []
     labelled, target = statement["labels"] is not None, row["target"]
     target = key(target).encode() if labelled else binary(target)
-    entries = [whole(len(cols), 4), cols.astype("<u4").tobytes(), binary(features[cols])]
-    last = [binary(number) for number in own]
-    place, salt = whole(receipt["slot"]), bytes.fromhex(receipt["salt"])
-    return sha(b"\0", place, salt, *entries, whole(len(target), 4), target, *last)
+    return leaf(receipt["slot"], bytes.fromhex(receipt["salt"]), features, target, own)
 
 
-def verify(receipt, row, root=None):
+def verify(receipt, row, root=None, digest=None):
     """The verdicts that the statement asserts of a row; raises Unproved."""
-    statement = json.loads(receipt["statement"])
-    committed = statement["commitment"]
-    need(root is None or root == committed["root"], "the statement is about other data")
-    slot, slots = receipt["slot"], committed["slots"]
-    need(0 <= slot < slots and 0 <= receipt["row"] < statement["n_samples"], "no such row")
-    found = climbed(leaf_of(receipt, statement, row), slot, slots, receipt["path"])
+    text = receipt["statement"]
+    statement = check_statement(json.loads(text, object_pairs_hook=once))
+    committed, n = statement["commitment"], statement["n_samples"]
+    need(root in (None, committed["root"]), "the statement is about other data")
+    said = hashlib.sha256(text.encode()).hexdigest()
+    need(digest in (None, said), "this is another statement")
+    slot, place, verdicts = (receipt[name] for name in ("slot", "row", "verdicts"))
+    readable([type(one) is int for one in (slot, place, *verdicts)], "places or verdicts are none")
+    readable({*verdicts} <= {0, 1, 2, 3}, "verdicts are none")
+    need(0 <= slot < committed["slots"] and 0 <= place < n, "no such row")
+    found = climbed(leaf_of(receipt, statement, row), slot, committed["slots"], receipt["path"])
     need(found == committed["root"], "the row is not in the data of the statement")
-    verdicts = bytes(receipt["verdicts"])
-    asserted = sha(b"\0", whole(receipt["row"]), verdicts)
-    n, path = statement["n_samples"], receipt["verdict_path"]
-    same = climbed(asserted, receipt["row"], n, path) == committed["verdicts"]
+    # the slot is in both leaves: what is asserted is asserted of this row
+    asserted = sha(b"\0", whole(slot), bytes(verdicts))
+    same = climbed(asserted, place, n, receipt["verdict_path"]) == committed["verdicts"]
     need(same, "the statement asserts something else of this row")
-    return list(verdicts)
+    return verdicts
 
 
 def main(arguments=None):
@@ -70,10 +74,11 @@ def main(arguments=None):
     parser.add_argument("receipt")
     parser.add_argument("row")
     parser.add_argument("--root", help="of the data, as their owner has published it")
+    parser.add_argument("--statement", help="the hash of the statement that was checked")
     args = parser.parse_args(arguments)
     try:
         receipt, row = (json.loads(Path(name).read_text()) for name in (args.receipt, args.row))
-        verdicts = verify(receipt, row, args.root)
+        verdicts = verify(receipt, row, args.root, args.statement)
     except Unproved as error:
         print(f"NOT SHOWN: {error}")
         return 1

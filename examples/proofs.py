@@ -11,8 +11,8 @@ import tempfile
 import numpy as np
 
 import safesift as ss
-import safesift_check
 import safesift_receipt
+import safesift_root
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(2000, 6))
@@ -22,7 +22,7 @@ os.chdir(tempfile.mkdtemp())
 tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X, y)
 before = tracker.write_proof("before.npz")
 np.savez("data.npz", X=X, y=y)
-assert safesift_check.main(["before.npz", "data.npz", "--seed", "before.npz.seed"]) == 0
+assert safesift_root.main(["before.npz", "data.npz", "--seed", "before.npz.seed"]) == 0
 
 # somebody wants to know about row 7
 shown = safesift_receipt.verify(
@@ -35,5 +35,5 @@ gone = np.array([3, 5, 8])
 tracker.update(remove=gone)
 after = tracker.write_proof("after.npz", before=before, removed=gone)
 np.savez("left.npz", X=tracker.X_, y=tracker.y_)
-assert safesift_check.main(["after.npz", "left.npz", "--seed", "after.npz.seed"]) == 0
+assert safesift_root.main(["after.npz", "left.npz", "--seed", "after.npz.seed"]) == 0
 print("exactly", len(gone), "rows are missing from the data behind", before.root[:16], "…")

@@ -106,16 +106,11 @@ def attack(known: Known, rng, checker=own_checker):
     """Run rules with witnesses of an adversary; what is proved, the gap, and P at the model."""
     s, known.rows.checker = known.statement, checker
     problem = checker.Problem(s, known.rows, known.y)
-
-    def split(point):
-        values = checker.ar.array(point)
-        return (values[:-1], values[-1]) if s["intercept"] else (values, checker.ar.array(0.0)[()])
-
     kinked = parameters(s)[0] == 0
     nu = checker.ar.array(a_dual_point(rng, known)) if kinked else None
     point = a_point(rng, known)
     try:
-        problem.rule_gap(*split(point), nu)
+        problem.rule_gap(checker.ar.array(point), nu)
     except checker.Unproved:
         return None
     gap, done = problem.gap, []
@@ -125,40 +120,41 @@ def attack(known: Known, rng, checker=own_checker):
             if rule == "features":
                 problem.rule_features()
             elif rule == "gap":
-                problem.rule_gap(*split(a_point(rng, known)), nu)
+                problem.rule_gap(checker.ar.array(a_point(rng, known)), nu)
             elif rule == "ball":
                 shifts = [-(10.0 ** rng.uniform(-6, 1)), 10.0 ** rng.uniform(-6, 1)]
                 problem.rule_ball([checker.ar.array(one)[()] for one in shifts])
             else:
                 centre, alive = a_point(rng, known), problem.alive
                 centre[: known.p][~alive] = 0.0
-                witness = a_region(rng, known, alive, centre, checker)
-                problem.rule_region(*split(centre), witness)
+                step, witness = a_region(rng, known, alive, centre)
+                problem.rule_region(checker.ar.array(centre), step, checker.ar.array(witness))
             done.append(str(rule))
         except (checker.Unproved, ZeroDivisionError):
             continue
     return problem, gap, objective(known, [Q(float(v)) for v in point]), done
 
 
-def a_region(rng, known: Known, alive, centre, checker):
+def a_region(rng, known: Known, alive, centre):
+    """A step, and the numbers that belong to it."""
     ball = "radius" in known.statement["penalty"]
-    witness = {
+    step = {
         "form": str(rng.choice(["square", "mean"])),
         "eta": float(rng.choice([1e-6, 1e-3, 0.5, 0.9, rng.random()])),
         "multiplier": float(rng.choice([0.0, 0.25, 10.0 ** rng.uniform(-6, 1)])) if ball else 0.0,
         "epsilon": float(rng.choice([0.0, 0.0, 10.0 ** rng.uniform(-9, 0)])),
         "beta": float(10.0 ** rng.uniform(-1, 2)),
     }
-    if witness["form"] == "square":
-        return witness | {"T": checker.ar.array(a_whitening(rng, known, alive, centre))}
+    if step["form"] == "square":
+        return step, a_whitening(rng, known, alive, centre).ravel()
     shares = known.rows.weights / known.rows.weights.sum()
     used = shares * (rng.random(len(shares)) < 0.8)
     mean = used @ known.rows.X / max(used.sum(), 1e-9) + rng.choice([0.0, 0.1]) * rng.normal(
         size=known.p
     )
     if rng.random() < 0.7:
-        witness["beta"] = float(rng.choice([0.7, 1.0, 1.1]) / np.sqrt(max(used.sum(), 1e-9)))
-    return witness | {"mean": checker.ar.array(mean[alive])}
+        step["beta"] = float(rng.choice([0.7, 1.0, 1.1]) / np.sqrt(max(used.sum(), 1e-9)))
+    return step, mean[alive] if known.statement["intercept"] else mean[:0]
 
 
 def law_the_checker_is_right(
@@ -184,24 +180,24 @@ def law_the_checker_is_right(
 
 
 def certificate(known: Known):
-    """What the library proves of a problem: the part of a statement, and arrays."""
+    """What the library proves of a problem: the part of a statement, the model and numbers."""
     from safesift.workflows.proofs.witnesses import find_witness
 
     known.rows.checker = own_checker
     problem, point = library_problem(known), np.array([float(v) for v in known.optimum])
     found = find_witness(problem, problem.feasible(point), None, known.statement, known.rows)
     part = {"positive": None, "gap": found.gap, "steps": found.steps}
-    arrays = {"point": problem.feasible(point), **found.arrays}
-    return part, arrays, found.verdicts.copy(), found.zero.copy()
+    model, *rest = found.numbers
+    return part, (model, np.concatenate(rest)), found.verdicts.copy(), found.zero.copy()
 
 
-def accepted(known: Known, part, arrays, verdicts, zero) -> bool:
+def accepted(known: Known, part, numbers, verdicts, zero) -> bool:
     from safesift.workflows.proofs.file import packed
 
     known.rows.checker = own_checker
     own_checker.ar = own_checker.Floats()
-    named = {f"0_{name}": array for name, array in arrays.items()}
-    named |= {"0_verdicts": packed(verdicts), "0_zero": np.packbits(zero, bitorder="little")}
+    named = {"0_numbers": np.concatenate(numbers), "0_verdicts": packed(verdicts)}
+    named |= {"0_zero": np.packbits(zero, bitorder="little")}
     try:
         with np.errstate(all="ignore"):
             own_checker.check_part({**known.statement, "parts": [part]}, named, known.rows, 0)
@@ -210,9 +206,9 @@ def accepted(known: Known, part, arrays, verdicts, zero) -> bool:
     return True
 
 
-def is_false(known: Known, part, arrays, verdicts, zero) -> bool:
+def is_false(known: Known, part, numbers, verdicts, zero) -> bool:
     """Whether a claim is wrong at the exact optimum."""
-    value = objective(known, [Q(float(v)) for v in arrays["point"]])
+    value = objective(known, [Q(float(v)) for v in numbers[0]])
     if value - objective(known, known.optimum) > Q(part["gap"]):
         return True
     if any(zero[j] and known.optimum[j] != 0 for j in range(known.p)):
@@ -224,7 +220,7 @@ def is_false(known: Known, part, arrays, verdicts, zero) -> bool:
     )  # fmt: skip
 
 
-def tampered(rng, known: Known, part, arrays, verdicts, zero):
+def tampered(rng, known: Known, part, numbers, verdicts, zero):
     """A certificate, or its problem, with something changed; None where that cannot be solved."""
     rows, part = known.rows, copy.deepcopy(part)
     rows = Rows(rows.X.copy(), rows.target.copy(), rows.weights.copy())
@@ -242,8 +238,8 @@ def tampered(rng, known: Known, part, arrays, verdicts, zero):
     elif kind == "zero":
         zero[rng.integers(len(zero))] = True
     elif kind == "model":
-        moved = arrays["point"] + 10.0 ** rng.uniform(-6, 0) * rng.normal(size=len(arrays["point"]))
-        return known, part, {**arrays, "point": moved}, verdicts, zero
+        moved = 10.0 ** rng.uniform(-6, 0) * rng.normal(size=len(numbers[0]))
+        return known, part, (numbers[0] + moved, numbers[1]), verdicts, zero
     elif kind == "X":
         rows.X[rng.integers(rows.n), rng.integers(rows.p)] += rng.integers(-8, 9) / 8.0
     elif kind == "y":
@@ -267,7 +263,7 @@ def tampered(rng, known: Known, part, arrays, verdicts, zero):
         known.optimum = solved_by_the_library(known)
         if not solve(known):
             return None
-    return known, part, arrays, verdicts, zero
+    return known, part, numbers, verdicts, zero
 
 
 def law_false_certificates(seed: int, tries: int = 12) -> tuple[int, int]:

@@ -33,14 +33,13 @@ class Rows:
         self.X, self.target, self.weights = np.asarray(X, float), np.asarray(y), weights
         (self.n, self.p), self.epsilon = self.X.shape, 0.0
         self.largest, self.block_rows, self.checker = float(np.abs(X).max()), 7, checker
-
-    def numbers(self):
-        return self.target
+        self.intercept = False
 
     def blocks(self):
         for start in range(0, self.n, self.block_rows):
             rows = slice(start, min(start + self.block_rows, self.n))
-            yield rows, self.checker.Dense(self.checker.ar.array(self.X[rows]))
+            ones = np.ones((rows.stop - start, int(self.intercept)))
+            yield rows, self.checker.ar.array(np.hstack([self.X[rows], ones]))
 
 
 @dataclass
@@ -52,6 +51,9 @@ class Known:
     y: np.ndarray
     optimum: list[Q]
     slopes: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        self.rows.intercept = self.statement["intercept"]
 
     @property
     def p(self) -> int:

@@ -44,11 +44,9 @@ def _spring(checker, known: Known, model, *steps, nu=None, exact=False) -> None:
     """Run steps, some of which may be refused, and see whether what is proved is true."""
     known.rows.checker = checker
     before, checker.ar = checker.ar, checker.Rationals() if exact else checker.Floats()
-    intercept = known.statement["intercept"]
 
-    def split(point):
-        values = checker.ar.array(np.array(point, dtype=float))
-        return (values[:-1], values[-1]) if intercept else (values, checker.ar.array(0.0)[()])
+    def numbers(values):
+        return checker.ar.array(np.array(values, dtype=float))
 
     try:
         problem = checker.Problem(known.statement, known.rows, known.y)
@@ -57,30 +55,20 @@ def _spring(checker, known: Known, model, *steps, nu=None, exact=False) -> None:
             for rule, *witness in (("gap", model), *steps):
                 try:
                     if rule == "gap":
-                        given = None if nu is None else checker.ar.array(np.array(nu))
-                        problem.rule_gap(*split(witness[0]), given)
+                        problem.rule_gap(numbers(witness[0]), None if nu is None else numbers(nu))
                         gap = problem.gap
                         value = objective(known, [Q(float(v)) for v in witness[0]])
                     elif rule == "ball":
-                        problem.rule_ball([checker.ar.array(one)[()] for one in witness[0]])
+                        problem.rule_ball([numbers(one)[()] for one in witness[0]])
                     elif rule == "features":
                         problem.rule_features()
                     else:
-                        own = {
-                            k: checker.ar.array(np.array(v))
-                            for k, v in witness[1].items()
-                            if k in ("T", "mean")
-                        }
-                        plain = {
-                            "form": "square",
-                            "eta": 0.01,
-                            "multiplier": 0.0,
-                            "epsilon": 0.0,
-                            "beta": 0.0,
-                        }
+                        own = numbers(witness[1].get("T", witness[1].get("mean"))).ravel()
+                        plain = dict.fromkeys(("multiplier", "epsilon", "beta"), 0.0)
+                        plain |= {"form": "square", "eta": 0.01}
                         if not np.isfinite(float(problem.reach[0])):
                             problem.reach = checker.ar.array(np.full(1, 100.0))
-                        problem.rule_region(*split(witness[0]), plain | witness[1] | own)
+                        problem.rule_region(numbers(witness[0]), plain | witness[1], own)
                 except checker.Unproved:
                     continue
         problem.reach = np.full(1, np.inf) if not np.isfinite(float(gap)) else problem.reach
@@ -136,6 +124,13 @@ def trap_slack_of_a_ball(seed, checker=own_checker):
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[0.64]], "multiplier": 3.0}))
     known = _known(rows, penalty={"name": "l1_ball", "radius": 1.0}, optimum=[Q(1)])
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[1.0]], "multiplier": 1.5}))
+
+
+def trap_slack_of_epsilon(seed, checker=own_checker):
+    """A large ε curves any problem, at a price; the optimum is near 0.75, and not near 0.5."""
+    known = _known([(1, 1, 1, 1), (1, 0.625, INF, HARDLY)], penalty={"name": "l1"}, alpha=0.25)
+    witness = {"T": [[1.0 / np.sqrt(1001.0)]], "epsilon": 1000.0}
+    _spring(checker, known, [0.75], ("region", [0.5], witness))
 
 
 def trap_features(seed, checker=own_checker):
@@ -225,7 +220,7 @@ def _wrong_slopes(checker, known, rng):
             )
         try:
             with np.errstate(all="ignore"):
-                problem.rule_gap(point[:-1], point[-1], nu)
+                problem.rule_gap(point, nu)
         except checker.Unproved:
             continue
         truth = objective(known, [Q(float(v)) for v in point]) - objective(known, known.optimum)

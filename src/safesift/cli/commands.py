@@ -302,9 +302,12 @@ def check(proof: str, data: str, seed: str | None, exact: bool, expect: str) -> 
     its own. Exit status: 0 proved, 1 not proved, 2 not readable.
     """
     import safesift_check
+    import safesift_root
 
-    more = ["--exact"] * exact + (["--seed", seed] if seed else [])
-    sys.exit(safesift_check.main([proof, data, "--expect", expect, *more]))
+    given = [proof, data, "--expect", expect, *["--exact"] * exact]
+    if seed is None:
+        sys.exit(safesift_check.main(given))
+    sys.exit(safesift_root.main([*given, "--seed", seed]))
 
 
 @cli.command(short_help="See it work on handwritten digits.")

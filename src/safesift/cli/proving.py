@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import safesift_check
+import safesift_root
 from safesift.faces import files
 from safesift.faces.files.preparation import Prepared
 from safesift.faces.files.streams import check_second_output
@@ -47,10 +48,9 @@ def write_file_proof(
 ) -> None:
     """Write the proof, and have it checked against the file itself."""
     result.write_proof(path, columns=_columns(table, prepared))
-    seed = bytes.fromhex(Path(f"{path}.seed").read_text())
     try:
         with np.errstate(all="ignore"):
-            safesift_check.check(path, table.source.file, seed=seed)
+            safesift_root.check(safesift_root.seed_of(f"{path}.seed"), path, table.source.file)
     except (safesift_check.Unproved, safesift_check.Unreadable, ValueError) as error:
         path.unlink()
         Path(f"{path}.seed").unlink()

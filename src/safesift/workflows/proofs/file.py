@@ -16,6 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 import safesift_check as checker
+import safesift_root as roots
 from safesift.arithmetic.printing import Brief
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit
@@ -87,13 +88,13 @@ class Proof(Brief):
         Returns
         -------
         dict
-            JSON types only: for `verify_receipt`, together with the row itself.
+            JSON types only: for `safesift_receipt`, together with the row itself.
         """
         n = len(self.verdicts)
         if not 0 <= row < n:
             raise IndexError(f"row {row} is not among the {n} rows of the proof.")
         slot = int(self.slots[row])
-        asserted = _verdict_leaves(self.verdicts)
+        asserted = _verdict_leaves(self.verdicts, self.slots)
         return {
             "row": row,
             "slot": slot,
@@ -149,7 +150,8 @@ def write_proof(
         "labels": None if classes is None else classes.tolist(),
         "columns": columns.record(bool((problems[0].weights != 1.0).any()), own),
         "transform": [
-            [name, [float(one) for one in numbers]] for name, numbers in columns.transform
+            {"operation": name, "numbers": [float(one) for one in numbers]}
+            for name, numbers in columns.transform
         ],
     }
     known = [None] * len(problems) if fits is None else fits
@@ -163,7 +165,7 @@ def write_proof(
     statement |= {
         "commitment": {
             "root": checker.root_of(leaves),
-            "verdicts": checker.root_of(_verdict_leaves(verdicts)),
+            "verdicts": checker.root_of(_verdict_leaves(verdicts, slots)),
             "slots": n_slots,
         },
         "deletion": _deletion(before, removed),
@@ -172,13 +174,12 @@ def write_proof(
             for label, one in zip(_positive(classes), witnesses, strict=True)
         ],
     }
-    arrays = _arrays(problems, points, witnesses)
+    arrays = _arrays(witnesses)
     arrays["absent"] = np.setdiff1d(np.arange(n_slots), slots).astype("<u8")
-    if before is not None and removed is not None:
-        gone = before.slots[removed]
-        arrays["removed"] = gone.astype("<u8")
-        joined = b"".join(before.leaves[slot] for slot in gone)
-        arrays["removed_leaves"] = np.frombuffer(joined, dtype=np.uint8).reshape(-1, 32)
+    gone = before.slots[removed] if before is not None and removed is not None else slots[:0]
+    arrays["removed"] = gone.astype("<u8")
+    joined = b"".join(before.leaves[slot] for slot in gone) if before is not None else b""
+    arrays["removed_leaves"] = np.frombuffer(joined, dtype=np.uint8)
     text = json.dumps(statement, ensure_ascii=False, allow_nan=False, default=_plain)
     _store(Path(path), text, arrays)
     Path(f"{path}.seed").write_text(seed.hex() + "\n")
@@ -220,36 +221,31 @@ def _slots(n: int, before: Proof | None, removed: NDArray | None) -> tuple[NDArr
 def _leaves(
     rows: ProblemRows, labels: list | None, slots: NDArray, n_slots: int, seed: bytes
 ) -> list[bytes]:
-    leaves = [checker.sha(b"\3", checker.whole(slot)) for slot in range(n_slots)]
-    for slot, leaf in zip(slots, checker.data_leaves(rows, labels, slots, seed), strict=True):
+    leaves = [roots.gone(slot) for slot in range(n_slots)]
+    for slot, leaf in zip(slots, roots.data_leaves(rows, labels, slots, seed), strict=True):
         leaves[slot] = leaf
     return leaves
 
 
-def _verdict_leaves(verdicts: NDArray[np.uint8]) -> list[bytes]:
+def _verdict_leaves(verdicts: NDArray[np.uint8], slots: NDArray[np.int64]) -> list[bytes]:
     return [
-        checker.sha(b"\0", checker.whole(i), row.tobytes())
-        for i, row in enumerate(np.ascontiguousarray(verdicts))
+        checker.sha(b"\0", checker.whole(slot), row.tobytes())
+        for slot, row in zip(slots, verdicts, strict=True)
     ]
 
 
 def _deletion(before: Proof | None, removed: NDArray | None) -> dict[str, Any] | None:
     if before is None or removed is None:
         return None
-    slots = before.statement["commitment"]["slots"]
-    return {"root": before.root, "slots": slots, "removed": len(removed)}
+    return {"root": before.root, "slots": before.statement["commitment"]["slots"]}
 
 
-def _arrays(
-    problems: Sequence[Problem], points: Sequence[Array], witnesses: Sequence[Witness]
-) -> dict[str, NDArray]:
+def _arrays(witnesses: Sequence[Witness]) -> dict[str, NDArray]:
     arrays: dict[str, NDArray] = {}
-    for i, (problem, point, one) in enumerate(zip(problems, points, witnesses, strict=True)):
-        arrays[f"{i}_point"] = np.asarray(point, dtype="<f8")
+    for i, one in enumerate(witnesses):
         arrays[f"{i}_verdicts"] = packed(one.verdicts)
         arrays[f"{i}_zero"] = np.packbits(one.zero, bitorder="little")
-        arrays |= {f"{i}_{name}": np.asarray(a, dtype="<f8") for name, a in one.arrays.items()}
-        assert len(point) == problem.design.n_columns
+        arrays[f"{i}_numbers"] = np.concatenate(one.numbers).astype("<f8")
     return arrays
 
 

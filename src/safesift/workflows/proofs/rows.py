@@ -43,8 +43,9 @@ class DataColumns:
 
     def record(self, weighted: bool, own_epsilon: bool) -> dict[str, Any]:
         """In the words of a statement."""
+        features = [{"equals": None, **one} for one in self.features or ()] or None
         return {
-            "features": None if self.features is None else list(self.features),
+            "features": features,
             "target": list(self.target),
             "weight": self.weight if weighted else None,
             "epsilon": self.epsilon if own_epsilon else None,
@@ -55,13 +56,11 @@ class ProblemRows(checker.Data):
     """The rows of problems that share them, in memory; what is prepared is prepared already."""
 
     def __init__(self, problem: Problem, target: NDArray) -> None:
-        self.n, self.p = problem.design.n_samples, problem.design.n_features
-        self.block_rows = max(min(checker.BLOCK_ENTRIES // self.p, 4096), 1)
-        self.largest, self.transform = 0.0, ()
+        n, p = problem.design.n_samples, problem.design.n_features
+        super().__init__(_Matrix(matrix_of(problem)), n, p, bool(problem.fit_intercept))
         self.target, self.weights = target, problem.weights
         epsilon = own_epsilon(problem.loss)
         self.epsilon = getattr(problem.loss, "epsilon", 0.0) if epsilon is None else epsilon
-        self.file: Any = _Matrix(matrix_of(problem))
 
 
 def matrix_of(problem: Problem) -> Any:

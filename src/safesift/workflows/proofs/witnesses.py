@@ -29,12 +29,16 @@ _WIDEST = 2000
 # so small a share of rows that is left open is not worth a T
 _FEW = 5e-4
 # the η of regions: TᵀHT is nearly the identity, unless weights had to be lowered
-_TIGHT, _LOOSE = 1e-4, 0.5
+_TIGHT, _FIRM, _LOOSE = 1e-4, 0.1, 0.5
+# T is tried so often, with an ε that grows by this factor
+_TRIES, _GROWTH = 10, 3.0
 # shifts of the intercept that are tried for tangents, in units of the targets
 _SHIFTS = tuple(10.0**power for power in range(-6, 1))
 _MORE = 1.0 + 1e-6
-# a second point is worth its pass where it may lower the claimed gap so much, or by so much of P
-_WORTH, _SMALL = 4.0, 1e-12
+# so many regions with T
+_ROUNDS = 4
+# steps of Newton's method for an intercept
+_CENTRING = 20
 
 
 class _Cautious(checker.Floats):
@@ -45,18 +49,17 @@ class _Cautious(checker.Floats):
 
 @dataclass
 class Witness:
-    """Steps, the arrays that belong to them, and what they prove."""
+    """Steps, the numbers that belong to them, in their order, and what they prove."""
 
     gap: float
     steps: list[dict[str, Any]] = field(default_factory=list)
-    arrays: dict[str, NDArray] = field(default_factory=dict)
+    numbers: list[Array] = field(default_factory=list)
     verdicts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     zero: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
-    def add(self, rule: str, step: dict[str, Any] | None = None, **arrays: NDArray) -> None:
-        number = len(self.steps)
-        self.steps.append({"rule": rule, **(step or {})})
-        self.arrays |= {f"{number}_{name}": array for name, array in arrays.items()}
+    def add(self, rule: str, *numbers: Array, **step: Any) -> None:
+        self.steps.append({"rule": rule, **step})
+        self.numbers += [np.ravel(those) for those in numbers]
 
 
 def find_witness(
@@ -83,33 +86,23 @@ class _Search:
         near = self._polished(fit if kinked else None)
         nu = _in_domain(problem, near.dual.nu) if kinked else None
         proved = self.checked = checker.Problem(self.statement, self.rows, problem.y)
-        found = Witness(np.inf)
-        proved.rule_gap(*self._split(self.point), nu)
-        gap, value = proved.gap, proved.value
-        found.add("gap", {"own": False})
-        if nu is not None:
-            found.arrays["nu"] = nu
-        if not gap <= _WORTH * near.gap + _SMALL * value:
-            # P of the model less what P is at least, by a better point
-            better = problem.feasible(near.at.point)
-            proved.rule_gap(*self._split(better), nu)
-            found.add("gap", {"own": True}, point=better)
+        found = Witness(np.inf, numbers=[self.point] if nu is None else [self.point, nu])
+        # P of the model less what P is at least, by a point that is as good or better
+        better = self._centred(problem.feasible(near.at.point))
+        proved.rule_gap(better, nu)
+        found.add("gap", better)
         if self.statement["penalty"]["name"] in ("l1", "elastic_net") and not kinked:
             proved.rule_features()
             found.add("features")
         has_pieces = bool(problem.pieces)
         if has_pieces and not kinked and not self.statement["kernel"]:
-            self._regions(found, near)
+            self._regions(found, better)
         if has_pieces and (kinked or self.statement["kernel"]):
-            self._ball(found, near.at.point, nu)
-        gap = np.minimum(gap, (checker.near(value) - proved.floor).up)
+            self._ball(found)
+        gap = (proved.value(self.point)[0] - proved.floor).up
         found.gap = float(gap) * _MORE + 1e-300
         found.verdicts, found.zero = proved.proved, ~proved.alive
         return found
-
-    def _split(self, point: Array) -> tuple[Array, float]:
-        coef, intercept = self.problem.split(point)
-        return coef, np.float64(intercept)
 
     def _polished(self, known: Fit | None) -> Fit:
         """A fit around which bounds are tight."""
@@ -119,21 +112,66 @@ class _Search:
         ((fit,),) = solve_path([[self.problem]], settings, [self.point])
         return fit
 
+    def _centred(self, point: Array) -> Array:
+        """The best intercept for these coefficients, to the last digits.
+
+        Slopes then cancel but for rounding, and what a gap pays to have them cancel exactly is
+        next to nothing.
+        """
+        problem, shift, best, least = self.problem, 0.0, 0.0, np.inf
+        if not problem.fit_intercept or np.isinf(problem.loss.smoothness):
+            return point
+        pred = problem.design.matvec(point)
+        for _ in range(_CENTRING):
+            rest = float(problem.shares @ problem.loss.slope(pred + shift, problem.y))
+            curvature = float(problem.shares @ problem.loss.curvature(pred + shift, problem.y))
+            if not (abs(rest) < least and curvature > 0):
+                break
+            best, least, shift = shift, abs(rest), shift - rest / curvature
+        coef, intercept = problem.split(point)
+        return problem.join(coef, intercept + best)
+
     # --- regions ----------------------------------------------------------------------------
 
-    def _regions(self, found: Witness, near: Fit) -> None:
-        """One without T where the penalty is strongly convex, and one with T for what is left."""
-        point, alive = self.problem.feasible(near.at.point).copy(), self.checked.alive
+    def _regions(self, found: Witness, better: Array) -> None:
+        """One without T where the penalty is strongly convex, and some with T for what is left."""
+        point, alive = better.copy(), self.checked.alive
         point[: len(alive)][~alive] = 0.0
         multiplier = self._multiplier(point)
         self._mean_form(found, point, multiplier)
-        n_columns = int(alive.sum()) + self.problem.fit_intercept
-        if self._open() and 0 < n_columns <= _WIDEST:
-            self._square_form(found, point, multiplier)
+        for _ in range(_ROUNDS):
+            if not (self._open() and self._round(found, point, multiplier)):
+                return
 
     def _open(self) -> bool:
-        """Whether more rows are left than T is worth."""
-        return float((self.checked.proved == 0).mean()) > _FEW
+        """Whether more rows are left than T is worth, and T is small enough."""
+        n_columns = int(self.checked.alive.sum()) + self.problem.fit_intercept
+        return float((self.checked.proved == 0).mean()) > _FEW and 0 < n_columns <= _WIDEST
+
+    def _round(self, found: Witness, point: Array, multiplier: float) -> bool:
+        """A region with T and the features that it rules out; whether anything was proved.
+
+        A region bounds the coefficients, too, which adds to the curvature of kinks, and a feature
+        that is ruled out can be the one that made H singular: so there may be more in another.
+        """
+        checked = self.checked
+        before = {name: getattr(checked, name) for name in ("proved", "alive", "moved", "slopes")}
+        before["reach"] = checked.reach.copy()
+        region = self._square_form(point, multiplier)
+        if region is None:
+            return False
+        if checked.sparse:
+            checked.rule_features()
+        fewer = bool((before["alive"] & ~checked.alive).any())
+        if not (fewer or ((before["proved"] == 0) & (checked.proved != 0)).any()):
+            vars(checked).update(before)
+            return False
+        T, step = region
+        found.add("region", point.copy(), T, **step)
+        if fewer:
+            found.add("features")
+            point[: len(checked.alive)][~checked.alive] = 0.0
+        return True
 
     def _multiplier(self, point: Array) -> float:
         """That of a ball: how hard the constraint pulls."""
@@ -148,9 +186,9 @@ class _Search:
         size = float(coef @ coef)
         return max(0.0, -float(gradient @ coef) / size) if size > 0 else 0.0
 
-    def _accepted(self, point: Array, witness: dict[str, Any], **arrays: Array) -> bool:
+    def _accepted(self, point: Array, step: dict[str, Any], witness: Array) -> bool:
         try:
-            self.checked.rule_region(*self._split(point), witness | arrays)
+            self.checked.rule_region(point, step, witness)
         except checker.Unproved:
             return False
         return True
@@ -161,20 +199,19 @@ class _Search:
         if not (self.problem.strong_convexity > 0 or ball):
             return
         alive, mean, weights = self.checked.alive, np.zeros(0), self._weights(point)
-        witness = {"form": "mean", "size": int(alive.sum()) + self.problem.fit_intercept}
-        witness |= {"eta": _TIGHT, "epsilon": 0.0, "multiplier": multiplier, "beta": 0.0}
+        step = {"form": "mean", "eta": _TIGHT, "epsilon": 0.0, "multiplier": multiplier}
+        step["beta"] = 0.0
         for share in (1.0 - 0.5 * _TIGHT, 0.7):
             if self.problem.fit_intercept:
                 total = float(weights.sum())
                 if not total > 0:
                     return
                 mean = (self.problem.design.rmatvec(weights)[: len(alive)] / total)[alive]
-                witness = witness | {"beta": float(np.sqrt(share / total))}
-            if self._accepted(point, witness, mean=mean):
-                arrays = {"mean": mean} if self.problem.fit_intercept else {}
-                found.add("region", witness, point=point, **arrays)
+                step["beta"] = float(np.sqrt(share / total))
+            if self._accepted(point, step, mean):
+                found.add("region", point, mean, **step)
                 return
-            witness = witness | {"eta": _LOOSE}
+            step["eta"] = _LOOSE
 
     def _weights(self, point: Array, reach: Array | None = None) -> Array:
         """Shares times curvatures at a point, or the least secants within some reach."""
@@ -186,38 +223,38 @@ class _Search:
         error = np.full_like(pred, 1e-14) * (1.0 + np.abs(pred))
         return problem.shares * loss.secant_floor(checker.Near(pred, error), 2.0 * reach)
 
-    def _square_form(self, found: Witness, point: Array, multiplier: float) -> None:
+    def _square_form(self, point: Array, multiplier: float) -> tuple[Array, dict] | None:
         """The region with T, T⁻ᵀT⁻¹ the Hessian of what surely curves; tried with less and less."""
-        before, problem, alive = self.checked.proved.copy(), self.problem, self.checked.alive
+        problem, alive = self.problem, self.checked.alive
         columns = np.append(alive, True) if problem.fit_intercept else alive
-        weights, eta, epsilon = self._weights(point), _TIGHT, 0.0
+        weights, etas, epsilon = self._weights(point), [_TIGHT], 0.0
         base = self._penalty_curvature(point, multiplier)[columns]
         penalised = np.append(np.ones(int(alive.sum())), np.zeros(int(problem.fit_intercept)))
-        for _ in range(8):
+        for _ in range(_TRIES):
             gram = rows_of(problem.with_features(alive).design).gram(weights)
             try:
                 T = _whitening(gram + np.diag(base + epsilon * penalised))
             except LinAlgError:
                 epsilon = max(100.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
                 continue
-            witness = {"form": "square", "size": len(T), "eta": eta, "epsilon": epsilon}
-            witness |= {"multiplier": multiplier, "beta": 0.0}
-            if self._accepted(point, witness, T=T):
-                if ((before == 0) & (self.checked.proved != 0)).any():
-                    found.add("region", witness, point=point, T=T)
-                else:
-                    self.checked.proved = before
-                return
+            step = {"form": "square", "epsilon": epsilon, "multiplier": multiplier, "beta": 0.0}
+            for eta in etas:
+                if self._accepted(point, step | {"eta": eta}, T.ravel()):
+                    return T, step | {"eta": eta}
             g = problem.evaluate(point).subgradient[columns]
             rows = problem.with_features(alive).design.matvec(T)
-            far = (np.abs(problem.split(point)[0]) + self.checked.reach)[alive]
-            slack = epsilon * float(far @ far)
+            coef, _ = problem.split(point)
+            far = (np.abs(coef) + self.checked.reach)[alive]
+            slack = epsilon * min(
+                float(far @ far), (self.checked.whole + np.linalg.norm(coef)) ** 2
+            )
             steep = np.linalg.norm(T.T @ g) * 2.0 + 1e-15 + np.sqrt(slack)
             reach = np.linalg.norm(rows, axis=1) * steep + 1e-300
             if not np.isfinite(reach).all():
-                return
-            weights, eta = self._weights(point, reach / (1.0 - _LOOSE)), _LOOSE
-            epsilon = max(10.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
+                break
+            weights, etas = self._weights(point, reach / (1.0 - _LOOSE)), [_FIRM, _LOOSE]
+            epsilon = max(_GROWTH * epsilon, 1e-13 * float(gram.diagonal().max()))
+        return None
 
     def _penalty_curvature(self, point: Array, multiplier: float) -> Array:
         """A little less than the D of the checker."""
@@ -235,20 +272,14 @@ class _Search:
 
     # --- balls ------------------------------------------------------------------------------
 
-    def _ball(self, found: Witness, point: Array, nu: Array | None) -> None:
-        """The gap ball around a point that is better than the model, with tangents."""
-        point = self.problem.feasible(point)
-        there = found.steps[-1].get("own", False)
+    def _ball(self, found: Witness) -> None:
+        """The gap ball around the point of the gap, with tangents."""
+        shifts = self._shifts() if self.problem.fit_intercept else []
         try:
-            if not there:
-                self.checked.rule_gap(*self._split(point), nu)
-            shifts = self._shifts() if self.problem.fit_intercept else []
             self.checked.rule_ball(shifts)
         except checker.Unproved:
             return
-        if not there:
-            found.add("gap", {"own": True}, point=point)
-        found.add("ball", {"shifts": [float(shift) for shift in shifts]})
+        found.add("ball", shifts=[float(shift) for shift in shifts])
 
     def _shifts(self) -> list[float]:
         """The two shifts of the intercept whose tangents bound it best."""
@@ -256,7 +287,7 @@ class _Search:
         for size in _SHIFTS:
             for shift in (-size * self.problem.unit, size * self.problem.unit):
                 try:
-                    side, offset = self.checked.tangent(*self.checked.model, np.float64(shift))
+                    side, offset = self.checked.tangent(np.float64(shift))
                 except checker.Unproved:
                     continue
                 if side not in best or abs(offset) < best[side][0]:
