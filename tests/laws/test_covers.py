@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+import safesift as ss
 from safesift.design import as_design
 from safesift.problem.gram import WorkingGram
 from safesift.problem.inputs import make_problems
@@ -224,3 +225,16 @@ def test_a_rough_solution_gets_no_ellipsoid_of_many_features(monkeypatch, tol, m
     certificate = solve(problem, tol=tol).certificate
     test_set = energy.GapEnergy(WorkingGram(problem.design)).build(certificate)
     assert bool(calls) == made and test_set.complete
+
+
+@pytest.mark.parametrize("n_groups", [3, 8, 14])
+def test_one_hot_columns_and_an_intercept_are_decided(n_groups: int) -> None:
+    """Each group of columns sums to what the intercept has: singular, with little of a ridge."""
+    rng = np.random.default_rng(n_groups)
+    X = np.concatenate([np.eye(4)[rng.integers(0, 4, 2000)] for _ in range(n_groups)], axis=1)
+    y = np.where(X @ rng.normal(size=X.shape[1]) + 0.5 * rng.normal(size=2000) > 0, 1, -1)
+    model = ss.SafeClassifier(alpha=1e-3, penalty="l1").fit(X, y)
+    flat = y * model.decision_function(X) > 1.0
+    assert flat.mean() > 0.3
+    assert (~model.kept_).sum() > 0.97 * flat.sum()
+    assert flat[~model.kept_].all()

@@ -50,6 +50,8 @@ _FEW = 20
 _MOST, _MOST_ROUGHLY, _ROUGH = 8000, 400, 1e-4
 # of its diagonal, what is added at most to a matrix that is singular to rounding
 _MOST_RIDGE = 1e-6
+# and by what factor more is added where it does not do
+_MORE_RIDGE = 8.0
 # entries of a row, relative to the columns, with which one product is cheap next to many
 _SHORT = 0.25
 
@@ -154,14 +156,17 @@ def _ellipsoid(
         return found
     # some columns depend on others. ‖x* − x₀‖ ≤ distance: with a share of its diagonal beside H,
     # and with ½·share·largest·distance² on the other side
-    share = singular_share(H, spread, error)
-    if share > _MOST_RIDGE:
-        return None
-    ridge, distance = share * np.diag(H)[penalised], distance_bound(certificate)
-    H[penalised, penalised] += ridge
-    more = 0.5 * float(ridge.max(initial=0.0)) * distance * distance
-    room = (certificate.gap + more) * (1.0 + 8 * EPS)
-    return gap_ellipsoid(point, room, H, np.sqrt(spread_sq + np.diag(H)), error, share)
+    share, diagonal = singular_share(H, spread, error), np.diag(H)[penalised]
+    distance = distance_bound(certificate)
+    while found is None and share <= _MOST_RIDGE:
+        ridge = share * diagonal
+        H[penalised, penalised] = diagonal + ridge
+        more = 0.5 * float(ridge.max(initial=0.0)) * distance * distance
+        room = (certificate.gap + more) * (1.0 + 8 * EPS)
+        found = gap_ellipsoid(point, room, H, np.sqrt(spread_sq + np.diag(H)), error, share)
+        # an intercept that many columns together make up for gets little of it
+        share *= _MORE_RIDGE
+    return found
 
 
 def _sharpened(

@@ -15,6 +15,8 @@ Array = NDArray[np.float64]
 
 # columns of an inverse that are solved for at a time: so many, or that share of them
 _BLOCK, _BLOCKS = 256, 8
+# what part of a ridge is tried as a margin, one after the other
+_MARGINS = (0.5, 0.25, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,9 @@ class Cover:
 def cover(H: Array, spread: Array, error: float, ridge: float = 0.0) -> Cover | None:
     """A cover for every matrix within error·spread·spreadᵀ of H; None if H is too ill-posed.
 
-    `ridge` is a share of its diagonal that was added to H: half of it serves as a margin.
+    `ridge` is a share of its diagonal that was added to H. Half of it serves as a margin, or less
+    where that is too much: coordinates without a penalty, to which nothing was added, may have a
+    good part in what is singular, as an intercept has half of the sum of one-hot columns.
 
     A third of the work of `whiten`, since no product with H checks the basis. Write A for H with a
     diagonal of ones, A* for the exact matrix, so scaled, ‖A* − A‖ ≤ η. Cholesky's method finds
@@ -93,9 +97,17 @@ def cover(H: Array, spread: Array, error: float, ridge: float = 0.0) -> Cover | 
     diagonal, d = np.diag(H), len(H)
     if not (diagonal > 0).all() or not np.isfinite(H).all():
         return None
-    scale, gamma = 1.0 / np.sqrt(diagonal), _substitution_error(d)
     off = _off(H, spread, error)
-    shift = max(2.0 * (off + gamma * d), 0.5 * ridge / (1.0 + ridge))
+    least = 2.0 * (off + _substitution_error(d) * d)
+    margins = [part * ridge / (1.0 + ridge) for part in _MARGINS] if ridge else [0.0]
+    tried = (_covered(H, max(least, margin), off) for margin in margins)
+    return next((found for found in tried if found is not None), None)
+
+
+def _covered(H: Array, shift: float, off: float) -> Cover | None:
+    """The cover with c = shift and η = off, where there is one."""
+    d = len(H)
+    scale, gamma = 1.0 / np.sqrt(np.diag(H)), _substitution_error(d)
     # in LAPACK's order, of a symmetric matrix
     A = (H * scale).T
     A *= scale
