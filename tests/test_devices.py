@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import array_api_strict as xp
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from scipy import sparse
 
 import safesift as ss
-from safesift.arithmetic.devices import places
+from safesift.arithmetic.devices import algebra, places
 from safesift.arithmetic.devices.arrays import DeviceArray, on_host
 from safesift.arithmetic.devices.places import DeviceError, Place, counting_transfers, place_named
 from safesift.design import device, device_blocks
@@ -300,21 +301,27 @@ def test_products_of_another_type(monkeypatch):
             product()
 
 
-def test_settings_of_torch_are_set_around_products(monkeypatch):
-    class Matmul:
-        allow_tf32 = True
-
-    class Torch:
-        class backends:
-            class cuda:
-                matmul = Matmul
-
-    seen = []
-    monkeypatch.setitem(sys.modules, "torch", Torch)
+@pytest.mark.parametrize(
+    "name, exact, other", [("allow_tf32", False, True), ("fp32_precision", "ieee", "tf32")]
+)
+def test_settings_of_torch_are_set_around_products(name, exact, other, monkeypatch):
+    """By the name that they have there."""
+    matmul = SimpleNamespace(**{name: other})
+    torch = SimpleNamespace(backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul)))
+    monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(Place, "is_cuda", True)
     with places.honest_products(Place.of(sent([1.0]))):
-        seen.append(Matmul.allow_tf32)
-    assert seen == [False] and Matmul.allow_tf32
+        assert vars(matmul) == {name: exact}
+    assert vars(matmul) == {name: other}
+
+
+def test_a_matrix_that_has_no_factor():
+    """Whatever the library makes of it."""
+    for matrix in (np.diag([1.0, -1.0]), np.diag([1.0, np.nan])):
+        with pytest.raises(np.linalg.LinAlgError), np.errstate(invalid="ignore"):
+            algebra.cholesky(DeviceArray(sent(matrix)))
+    factor = algebra.cholesky(DeviceArray(sent(np.diag([4.0, 9.0]))), ridge=7.0)
+    np.testing.assert_allclose(algebra.cho_solve(factor, np.array([11.0, 32.0])), [1.0, 2.0])
 
 
 # --- room that runs out ---------------------------------------------------------------------------

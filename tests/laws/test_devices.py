@@ -37,7 +37,7 @@ def blocks(request, monkeypatch):
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.removeprefix("law_"))
-@examples(0.4)
+@examples(0.25)
 @given(twin=twins)
 def test_rows_on_a_device(law, name, twin):
     with np.errstate(all="ignore"):

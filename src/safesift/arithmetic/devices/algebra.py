@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.devices.arrays import DeviceArray
-from safesift.arithmetic.devices.places import Place, brought_here, honest_products
+from safesift.arithmetic.devices.places import (
+    Place,
+    brought_here,
+    honest_products,
+    raising_errors,
+)
 
 Array = NDArray[np.float64]
 
@@ -47,7 +52,7 @@ def cholesky(H: DeviceArray, ridge: float = 0.0) -> DeviceArray:
         work = H.copy()
         add_to_diagonal(work, np.full(len(H), ridge))
     try:
-        with honest_products(H.place):
+        with honest_products(H.place), raising_errors(H.place):
             factor = xp.linalg.cholesky(work.array)
     except Exception as error:
         if type(error).__name__ in ("LinAlgError", "_LinAlgError"):
