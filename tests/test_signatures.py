@@ -22,7 +22,7 @@ ORDER = (
     "effort", "width", "tol", "alpha_tol", "max_solves", "max_iter", "max_passes", "max_rounds",
     "class_weight",
     "screening", "solver", "fold", "negligible", "residue", "memory", "warm_start",
-    "n_jobs", "random_state", "verbose",
+    "device", "n_jobs", "random_state", "verbose",
 )  # fmt: skip
 
 # names that were given up, and what took their place

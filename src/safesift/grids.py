@@ -390,7 +390,7 @@ def _constant_gradient(problem: Problem) -> Array:
 
 
 def _slopes(problem: Problem, constant: float) -> Array:
-    slopes = problem.loss.slope(np.full(problem.design.n_samples, constant), problem.y)
+    slopes = problem.loss.slope(np.full_like(problem.shares, constant), problem.y)
     return np.where(problem.shares > 0, slopes, 0.0)
 
 

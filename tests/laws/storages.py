@@ -14,8 +14,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from safesift.arithmetic.devices.places import place_named
 from safesift.design import Design, as_design
+from safesift.design.device import Placed
 from safesift.design.slots import as_slots
+from tests.laws.returned import Returned
 
 
 def _with_duplicates(X):
@@ -86,6 +89,12 @@ def in_slots(as_stored: Callable[[np.ndarray], Any], X: np.ndarray, intercept: b
     return design.at(slots)
 
 
+def there(X: np.ndarray, intercept: bool) -> Design:
+    """Rows on the device of array-api-strict, and what comes of them here."""
+    place = place_named("strict")
+    return Returned(Placed(place.moved(X), place).design(intercept))
+
+
 SLOTS: dict[str, Callable[[np.ndarray], Any]] = {
     "slots": np.asarray,
     "slots, csr": sparse.csr_array,
@@ -93,6 +102,7 @@ SLOTS: dict[str, Callable[[np.ndarray], Any]] = {
 DESIGNS: dict[str, Callable[[np.ndarray, bool], Design]] = {
     name: partial(in_slots, as_stored) for name, as_stored in SLOTS.items()
 }
+DESIGNS["device"] = there
 
 
 def storages(*names: str) -> pytest.MarkDecorator:

@@ -20,7 +20,7 @@ from scipy import sparse
 from safesift.arithmetic import threads
 from safesift.arithmetic.numerics import UNDERFLOW
 from safesift.arithmetic.tally import counting
-from safesift.design import DenseDesign, Design, RowDesign, as_design
+from safesift.design import DenseDesign, Design, RowDesign, as_design, device_blocks
 from safesift.design import dense as dense_module
 from safesift.design import sparse as csr_module
 from safesift.design import sparse as sparse_module
@@ -527,9 +527,10 @@ def _contents(X):
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
 def test_data_are_never_converted_whole(storage, dtype, monkeypatch):
     n, p = 6000, 300
-    X = held(storage, np.ones((n, p), dtype=dtype))
     monkeypatch.setattr(dense_module, "_BLOCK", 2**15)
+    monkeypatch.setattr(device_blocks, "_BLOCK", 2**15)
     monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 2**15)
+    X = held(storage, np.ones((n, p), dtype=dtype))
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = make_problems(
         X, y, loss="squared_hinge", penalty="l2", alpha=0.1, fit_intercept=False

@@ -284,8 +284,8 @@ CHANGE = "total(shares, np.minimum(change, loss.lipschitz * error)),"
     [
         ("squared", "design.dot_error * self._size,", "0.0,", ["terms", "changes", "numpy"]),
         ("squared", "(*found.tolist(), float(found[0]))", "(*found.tolist(), 0.0)", ["sums"]),
-        ("squared", "run(look, row_blocks(len(pred)))", "run(look, row_blocks(len(pred))[:1])",
-         ["sums"]),
+        ("squared", "self._problem.design.sample_blocks)",
+         "self._problem.design.sample_blocks[:1])", ["sums"]),
         ("squared", "SideSums(self.load_up, self.mass_up, self.first_up, self.second_up)",
          "SideSums(self.load_up, self.mass_up, self.second_up, self.first_up)", ["sums"]),
         ("huber", SUMS, "for values in (mass * norms, mass, nothing, value)",

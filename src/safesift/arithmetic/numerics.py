@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import cho_solve
+from scipy import linalg
 from scipy.linalg.lapack import dpotrf
+
+from safesift.arithmetic.devices import algebra
+from safesift.arithmetic.devices.arrays import DeviceArray
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
@@ -82,12 +85,14 @@ def row_blocks(n: int) -> list[slice]:
     return [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
 
 
-def sum_over_blocks(n: int, sums: Callable[[slice], tuple[float, ...]]) -> tuple[float, ...]:
+def sum_over_blocks(
+    blocks: Collection[slice], sums: Callable[[slice], tuple[float, ...]]
+) -> tuple[float, ...]:
     """The sums over all samples of what `sums` returns for a block of them.
 
     What is computed per sample on the way stays in the cache, and nothing of length n is made.
     """
-    parts = [sums(rows) for rows in row_blocks(n) or [slice(0, 0)]]
+    parts = [sums(rows) for rows in blocks or [slice(0, 0)]]
     return tuple(exact_sum(column) for column in zip(*parts, strict=True))
 
 
@@ -114,11 +119,30 @@ def prediction_error(
     return product + rounding + design.n_columns * UNDERFLOW
 
 
+def add_to_diagonal(H: Array, values: float | Array, stop: int | None = None) -> None:
+    """Add numbers to the diagonal of a matrix, to its first ones where there is a stop."""
+    stop = len(H) if stop is None else stop
+    if isinstance(H, DeviceArray):
+        algebra.add_to_diagonal(H, np.broadcast_to(values, stop))
+    else:
+        H[range(stop), range(stop)] += values
+
+
+def set_diagonal(H: Array, values: Array) -> None:
+    """Replace the diagonal of a matrix."""
+    if isinstance(H, DeviceArray):
+        algebra.set_diagonal(H, values)
+    else:
+        H.flat[:: len(H) + 1] = values
+
+
 def cholesky(H: Array, ridge: float = 0.0) -> tuple[Array, bool]:
-    """A Cholesky factor of H + ridge·I, as `scipy.linalg.cho_solve` takes it.
+    """A Cholesky factor of H + ridge·I, as `cho_solve` takes it, where H is.
 
     In Fortran order, in which triangular systems are solved several times as fast.
     """
+    if isinstance(H, DeviceArray):
+        return algebra.cholesky(H, ridge), True
     work = np.array(H, dtype=np.float64, order="C")
     if ridge:
         work[np.diag_indices_from(work)] += ridge
@@ -129,6 +153,13 @@ def cholesky(H: Array, ridge: float = 0.0) -> tuple[Array, bool]:
     return factor, True
 
 
+def cho_solve(factor: tuple[Array, bool], right: Array) -> Array:
+    """H⁻¹ right, from the factor of H."""
+    if isinstance(factor[0], DeviceArray):
+        return algebra.cho_solve(factor[0], right)
+    return linalg.cho_solve(factor, right, check_finite=False)
+
+
 def solve_positive(H: Array, right: Array) -> Array:
     """H⁻¹ right, with as little ridge as makes H positive definite in floating point."""
     if len(H) == 0:
@@ -136,7 +167,7 @@ def solve_positive(H: Array, right: Array) -> Array:
     ridge, size = 0.0, float(np.max(np.diag(H), initial=0.0)) or 1.0
     while math.isfinite(ridge):
         try:
-            return cho_solve(cholesky(H, ridge), right, check_finite=False)
+            return cho_solve(cholesky(H, ridge), right)
         except np.linalg.LinAlgError:
             ridge = max(100.0 * ridge, len(H) * EPS * size)
     return np.full_like(right, math.nan)  # H itself is not finite

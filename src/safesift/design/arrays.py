@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from safesift.arithmetic.devices.places import brought_here, is_tensor, lives_elsewhere
+
 
 def plain_array(name: str, values: Any) -> NDArray:
     """The values as an array that says all there is: no mask, and no number in a box.
@@ -31,6 +33,8 @@ def plain_array(name: str, values: Any) -> NDArray:
     refuse_mask(name, values)
     if sparse.issparse(values):
         raise TypeError(f"{name} is a sparse matrix: pass a dense array, one entry per sample.")
+    if lives_elsewhere(values) or is_tensor(values):
+        return brought_here(values)
     array: NDArray = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     return _unboxed(array) if array.dtype == object else array
 

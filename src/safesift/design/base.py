@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import norm
+from safesift.arithmetic.numerics import norm, row_blocks
 
 Array = NDArray[np.float64]
 
@@ -33,11 +33,14 @@ class Design(ABC):
         |computed aᵢᵀx − exact| ≤ dot_error·‖aᵢ‖·size(x) + n_columns·UNDERFLOW.
     sum_error : float
         ‖computed Aᵀu − exact‖ ≤ sum_error·Σ|uᵢ|·‖aᵢ‖, and the same for plain sums over samples.
+    remote : bool
+        Whether rows, and all vectors over the samples, live on a device (`DeviceArray`).
     has_rows : bool
         Whether rows are vectors of numbers that can be read; functions of a kernel's space are not.
     """
 
     has_rows: bool = True
+    remote: bool = False
 
     if TYPE_CHECKING:
         # fields of some designs, computed by others
@@ -84,6 +87,19 @@ class Design(ABC):
         Empty for a kind of matrix that cannot tell: it is taken to be as it was.
         """
         return b""
+
+    def vector(self, values: Any) -> Any:
+        """Numbers, one for each sample, where the rows are: as they came, unless on a device."""
+        return values
+
+    def zeros(self, *shape: int) -> Any:
+        """Zeros where the rows are."""
+        return np.zeros(shape)
+
+    @property
+    def sample_blocks(self) -> list[slice]:
+        """The samples, in blocks that are looked at at a time."""
+        return row_blocks(self.n_samples)
 
     def size(self, point: Array) -> float:
         """The norm of a point, or more, to which the rounding of its predictions is relative."""

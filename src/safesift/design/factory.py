@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from safesift.arithmetic.devices.arrays import on_host
+from safesift.arithmetic.devices.places import lives_elsewhere, name_of
 from safesift.design.arrays import plain_array, refuse_columns
 from safesift.design.base import Design
 from safesift.design.dense import DenseDesign
+from safesift.design.device import DeviceDesign, Placed
 from safesift.design.rows import rows_of
 from safesift.design.sparse import SparseDesign
 
@@ -21,7 +24,7 @@ def as_design(X: Any, intercept: bool = False) -> Design:
 
     Parameters
     ----------
-    X : array, SciPy sparse matrix, pandas or polars frame, Design
+    X : array, SciPy sparse matrix, pandas or polars frame, torch tensor, CuPy array, Design
         NumPy arrays and CSR matrices are referenced as they are, in their own type, unless that is
         of another byte order or longer than float64; a design, such as an object of a subclass of
         `RowDesign` from outside the library, is returned itself. Masked arrays are refused where
@@ -39,7 +42,11 @@ def as_design(X: Any, intercept: bool = False) -> Design:
     """
     if isinstance(X, Design):
         return _told_alike(X, intercept)
-    return _sparse(X, intercept) if sparse.issparse(X) else _dense(X, intercept)
+    if isinstance(X, Placed):
+        return X.design(intercept)
+    if lives_elsewhere(X):
+        return _on_device(X, intercept)
+    return _sparse(X, intercept) if sparse.issparse(X) else as_dense(X, intercept)
 
 
 def _told_alike(design: Design, intercept: bool) -> Design:
@@ -53,6 +60,21 @@ def _told_alike(design: Design, intercept: bool) -> Design:
     return design
 
 
+def _on_device(X: Any, intercept: bool) -> DeviceDesign:
+    kind = name_of(X)
+    if not kind.startswith(("float", "bfloat", "int", "uint", "bool")):
+        raise ValueError(f"X has type {kind}: convert it to float32 or float64 first.")
+    _require_matrix(X.shape)
+    return DeviceDesign(X.detach() if hasattr(X, "detach") else X, intercept)
+
+
+def _require_matrix(shape: Sequence[int]) -> None:
+    if len(shape) != 2:
+        raise ValueError(
+            f"X must have 2 dimensions, got {len(shape)}: reshape it to (n_samples, n_features)."
+        )
+
+
 def _sparse(X: Any, intercept: bool) -> SparseDesign:
     matrix = X.tocsr()
     matrix = matrix.astype(_native("X", matrix.dtype), copy=False)
@@ -63,15 +85,13 @@ def _sparse(X: Any, intercept: bool) -> SparseDesign:
     return SparseDesign(matrix, intercept)
 
 
-def _dense(X: Any, intercept: bool) -> DenseDesign:
+def as_dense(X: Any, intercept: bool = False) -> DenseDesign:
+    """A dense matrix of this process, of whatever kind it was."""
     array = plain_array("X", X)
     if array.dtype == object:
         array = _numbers(X, array)
     array = array.astype(_native("X", array.dtype), copy=False)
-    if array.ndim != 2:
-        raise ValueError(
-            f"X must have 2 dimensions, got {array.ndim}: reshape it to (n_samples, n_features)."
-        )
+    _require_matrix(array.shape)
     return DenseDesign(array, intercept)
 
 
@@ -110,12 +130,12 @@ def check_finite(
     doubtful = np.flatnonzero(~np.isfinite(design.row_norms))
     if doubtful.size == 0:
         return
-    bad = doubtful[~np.isfinite(rows_of(design).largest_entries(doubtful))]
+    bad = on_host(doubtful[~np.isfinite(rows_of(design).largest_entries(doubtful))])
+    doubtful = on_host(doubtful)
     if bad.size:
         where = f"row {first_row + bad[0]}"
         if columns is not None:
-            entries: Any = rows_of(design).take(bad[:1]).data
-            row = entries.toarray()[0] if sparse.issparse(entries) else entries[0]
+            row = rows_of(design).numbers_of(bad[:1])[0]
             where += f", column {columns[int(np.argmin(np.isfinite(row)))]!r}"
         raise ValueError(
             f"{name} contains NaN or infinity (first in {where}): remove or impute them first."

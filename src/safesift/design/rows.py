@@ -59,6 +59,11 @@ class RowDesign(BlockedRows):
     def take(self, rows: NDArray) -> RowDesign:
         """The rows selected by a boolean mask or by indices, in the type they came in."""
 
+    def numbers_of(self, rows: NDArray) -> Array:
+        """The rows at some indices, a few, as a dense array of this process."""
+        data: Any = self.take(rows).data
+        return algebra.dense(data).astype(np.float64)
+
     def hold(self, rows: NDArray) -> RowDesign:
         """A copy of some rows that is read again and again, and counted once."""
         copied = self.take(rows)

@@ -12,9 +12,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
+from safesift.arithmetic.devices.arrays import DeviceArray, on_host
 from safesift.arithmetic.threads import computes
 from safesift.estimators.conditional import available_if
-from safesift.estimators.linear import LinearModel, Samples, records
+from safesift.estimators.linear import LinearModel, Samples, records, returned_for
 from safesift.losses import LOSSES, Logistic, Loss, SafeLogistic
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
@@ -134,6 +135,9 @@ class Classification(ClassifierMixin, LinearModel):
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
         """
+        return returned_for(X, self._scores(X))
+
+    def _scores(self, X: Any) -> Array:
         scores = self._predictions(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -149,7 +153,7 @@ class Classification(ClassifierMixin, LinearModel):
         -------
         array of shape (n_samples,)
         """
-        return labels(self.decision_function(X), self.classes_)
+        return returned_for(X, labels(self._scores(X), self.classes_))
 
     @available_if(_gives_probabilities)
     @computes
@@ -168,6 +172,9 @@ class Classification(ClassifierMixin, LinearModel):
         -------
         array of shape (n_samples, n_classes)
         """
+        return returned_for(X, self._probabilities(X))
+
+    def _probabilities(self, X: Any) -> Array:
         eta = self._link(self._predictions(X))
         if eta.shape[1] == 1:
             return np.hstack([1.0 - eta, eta])
@@ -189,7 +196,7 @@ class Classification(ClassifierMixin, LinearModel):
         array of shape (n_samples, n_classes)
         """
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return returned_for(X, np.log(self._probabilities(X)))
 
     def _link(self, scores: Array) -> Array:
         loss = self._checked_loss()
@@ -198,11 +205,19 @@ class Classification(ClassifierMixin, LinearModel):
         return np.divide(behind, both, out=np.full_like(scores, 0.5), where=both > 0)
 
 
+def best_of(scores: Array) -> NDArray[np.intp]:
+    """Which class has the largest score, by its number."""
+    return (scores > 0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+
+
 def labels(scores: Array, classes: NDArray) -> NDArray:
-    """The classes of decision values."""
-    if scores.ndim == 1:
-        return classes[(scores > 0).astype(np.intp)]
-    return classes[scores.argmax(axis=1)]
+    """The classes of decision values, where those are; labels that are no numbers are here."""
+    best = best_of(scores)
+    if isinstance(best, DeviceArray):
+        if classes.dtype.kind in "biuf":
+            return DeviceArray(best.place.moved(classes), best.place)[best].array
+        best = on_host(best)
+    return classes[best]
 
 
 class SafeClassifier(Classification):
@@ -242,6 +257,9 @@ class SafeClassifier(Classification):
         fastest. One that does not suit the problem is refused with the reason.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
+    device : str, optional
+        Where to compute, as "cuda": rows are moved there, as a whole if they fit, else block by
+        block. By default where they are: arrays of torch and CuPy stay on their device.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
@@ -285,6 +303,8 @@ class SafeClassifier(Classification):
     (True, True)
     """
 
+    _remote = True
+
     def __init__(
         self,
         loss: str | Loss = "squared_hinge",
@@ -299,6 +319,7 @@ class SafeClassifier(Classification):
         screening: str | Region | None = "auto",
         solver: str = "auto",
         warm_start: bool = False,
+        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -314,6 +335,7 @@ class SafeClassifier(Classification):
         self.screening = screening
         self.solver = solver
         self.warm_start = warm_start
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

@@ -31,14 +31,15 @@ from sklearn.utils.validation import _check_method_params
 
 from safesift.alerts import warn
 from safesift.arithmetic.threads import computes
-from safesift.estimators.classifier import Classification, labels
+from safesift.estimators.classifier import Classification, best_of
 from safesift.estimators.exact_choice import (
     certified_alpha,
     check_leaving_out,
     predictions_without,
+    refuse_on_device,
     score_without,
 )
-from safesift.estimators.folds import Fold, in_groups, mean_score, on_fold, searched
+from safesift.estimators.folds import Fold, HeldOut, in_groups, mean_score, on_fold, searched
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
@@ -94,11 +95,14 @@ class CrossValidated(LinearModel):
         samples = self._read(X, y, sample_weight)
         routed = self._routed("fit", sample_weight, params)
         full = self._problems(samples, loss, penalty, alpha=1.0)
+        if full[0].design.remote:
+            refuse_on_device(self._leaves_one_out or self._certifies, self.scoring)
         if self._certifies:
             return self._fit_certified(full, samples, settings, self._folds(samples, routed))
         grid, folds = self._grid(full), self._folds(samples, routed)
         if self._leaves_one_out:
             check_leaving_out(full[0], samples)
+        held_out = [HeldOut.of(full[0].design, *self._asked(samples, fold.test)) for fold in folds]
         on_folds = [] if self._leaves_one_out else folds
         problems = [*full, *(on_fold(problem, fold) for fold in on_folds for problem in full)]
         levels = [[problem.at_level(alpha) for problem in problems] for alpha in grid.levels]
@@ -107,9 +111,9 @@ class CrossValidated(LinearModel):
 
         def scored(fits: Sequence[Fit]) -> list[float]:
             if self._leaves_one_out:
-                return [self._score_without(samples, fits, settings.max_iter)]
-            of_folds = zip(folds, in_groups(fits[len(full) :], len(full)), strict=True)
-            return [self._fold_score(samples, fold, of_fold, routed) for fold, of_fold in of_folds]
+                return [self._score_without(samples, held_out[0], fits, settings.max_iter)]
+            of_folds = zip(folds, held_out, in_groups(fits[len(full) :], len(full)), strict=True)
+            return [self._fold_score(samples, *of_fold, routed) for of_fold in of_folds]
 
         walk = Walk(grid, full)
         found = searched(self._solve(levels, settings), walk, len(full), scored, folds)
@@ -191,13 +195,14 @@ class CrossValidated(LinearModel):
         self._warn(settings, missed(fits), len(fits))
         return self
 
-    def _score_without(self, samples: Samples, fits: Sequence[Fit], max_iter: int) -> float:
+    def _score_without(
+        self, samples: Samples, held_out: HeldOut, fits: Sequence[Fit], max_iter: int
+    ) -> float:
         """The score of every sample's prediction by the model without it."""
         pred = predictions_without(fits, max_iter)
         if self.scoring is not None:
             return score_without(pred, samples, self.scoring)
-        rows = np.arange(len(pred))
-        return self._default_score(samples, rows, pred, samples.sample_weight)
+        return self._default_score(held_out, pred)
 
     def _folds(self, samples: Samples, routed: Bunch) -> list[Fold]:
         if self._leaves_one_out:
@@ -243,25 +248,29 @@ class CrossValidated(LinearModel):
         routed = self._routed("score", sample_weight, params)
         return get_scorer(self.scoring)(self, X, y, **routed.scorer.score)
 
+    def _asked(self, samples: Samples, rows: NDArray[np.intp]) -> tuple[NDArray, ...]:
+        return rows, self._targets(samples, rows), samples.sample_weight[rows]
+
     def _fold_score(
-        self, samples: Samples, fold: Fold, fits: Sequence[Fit], routed: Bunch
+        self, samples: Samples, fold: Fold, held_out: HeldOut, fits: Sequence[Fit], routed: Bunch
     ) -> float:
         """The score of one fold's models on its held-out rows; 0 where these have no weight."""
         if fold.weight == 0:
             return 0.0
         if self.scoring is None:
             # the held-out rows have weight 0, but their predictions were made all the same
-            pred = np.column_stack([fit.at.pred[fold.test] for fit in fits])
-            weights = samples.sample_weight[fold.test]
-            return self._default_score(samples, fold.test, pred, weights)
+            pred = np.column_stack([fit.at.pred[held_out.rows] for fit in fits])
+            return self._default_score(held_out, pred)
         model = self._fitted_from(samples, fits)
         params = _check_method_params(samples.X, routed.scorer.score, indices=fold.test)
         return get_scorer(self.scoring)(model, samples.X[fold.test], samples.y[fold.test], **params)
 
     @abstractmethod
-    def _default_score(
-        self, samples: Samples, rows: NDArray[np.intp], pred: Array, weights: Array
-    ) -> float:
+    def _targets(self, samples: Samples, rows: NDArray[np.intp]) -> NDArray:
+        """What some samples ask of their predictions, in numbers."""
+
+    @abstractmethod
+    def _default_score(self, held_out: HeldOut, pred: Array) -> float:
         """Of predictions, one column per problem; scikit-learn's own functions are far slower."""
 
     # --- metadata ---------------------------------------------------------------------------
@@ -309,7 +318,7 @@ class SafeClassifierCV(CrossValidated, Classification):
         What to maximise, by default the accuracy. Scores are averaged over the folds with the
         weights of their held-out samples. Of equal scores the largest alpha wins.
     loss, penalty, l1_ratio, fit_intercept, tol, max_iter, class_weight, screening, solver, \
-n_jobs, random_state, verbose
+device, n_jobs, random_state, verbose
         As in `SafeClassifier`.
 
     Attributes
@@ -336,6 +345,8 @@ n_jobs, random_state, verbose
     (True, True)
     """
 
+    _remote = True
+
     def __init__(
         self,
         alphas: int | str | ArrayLike = 20,
@@ -352,6 +363,7 @@ n_jobs, random_state, verbose
         class_weight: Mapping | str | None = None,
         screening: str | Region | None = "auto",
         solver: str = "auto",
+        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -369,16 +381,21 @@ n_jobs, random_state, verbose
         self.class_weight = class_weight
         self.screening = screening
         self.solver = solver
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _default_score(
-        self, samples: Samples, rows: NDArray[np.intp], pred: Array, weights: Array
-    ) -> float:
-        scores = pred[:, 0] if pred.shape[1] == 1 else pred
-        right = labels(scores, samples.known_classes) == samples.y[rows]
-        return float(np.average(right, weights=weights))
+    def _targets(self, samples: Samples, rows: NDArray[np.intp]) -> NDArray:
+        classes, y = samples.known_classes, samples.y[rows]
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        # a label that only samples of weight 0 have is never right
+        return np.where(classes[codes] == y, codes, -1)
+
+    def _default_score(self, held_out: HeldOut, pred: Array) -> float:
+        _, codes, weights = held_out
+        right = best_of(pred[:, 0] if pred.shape[1] == 1 else pred) == codes
+        return float((right * weights).sum() / weights.sum())
 
 
 class SafeRegressorCV(CrossValidated, Regression):
@@ -404,8 +421,8 @@ class SafeRegressorCV(CrossValidated, Regression):
     scoring : str, callable or None, default=None
         What to maximise, by default R². Scores are averaged over the folds with the weights of
         their held-out samples. Of equal scores the largest alpha wins.
-    loss, epsilon, penalty, l1_ratio, fit_intercept, tol, max_iter, screening, solver, n_jobs, \
-random_state, verbose
+    loss, epsilon, penalty, l1_ratio, fit_intercept, tol, max_iter, screening, solver, device, \
+n_jobs, random_state, verbose
         As in `SafeRegressor`.
 
     Attributes
@@ -431,6 +448,8 @@ random_state, verbose
     True
     """
 
+    _remote = True
+
     def __init__(
         self,
         alphas: int | str | ArrayLike = 20,
@@ -447,6 +466,7 @@ random_state, verbose
         max_iter: int = 1000,
         screening: str | Region | None = "auto",
         solver: str = "auto",
+        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -464,15 +484,18 @@ random_state, verbose
         self.max_iter = max_iter
         self.screening = screening
         self.solver = solver
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
-    def _default_score(
-        self, samples: Samples, rows: NDArray[np.intp], pred: Array, weights: Array
-    ) -> float:
-        y = samples.y[rows]
-        spread = float(weights @ (y - np.average(y, weights=weights)) ** 2)
+    def _targets(self, samples: Samples, rows: NDArray[np.intp]) -> NDArray:
+        return samples.y[rows]
+
+    def _default_score(self, held_out: HeldOut, pred: Array) -> float:
+        _, y, weights = held_out
+        mean = float((y * weights).sum() / weights.sum())
+        spread = float(weights @ (y - mean) ** 2)
         rest = float(weights @ (y - pred[:, 0]) ** 2)
         # of a constant y scikit-learn's convention
         return 1.0 - rest / spread if spread > 0 else float(rest == 0)

@@ -37,6 +37,27 @@ def check_leaving_out(problem: Problem, samples: Samples) -> None:
     refuse_last(samples.classes, y, samples.weights, Groups.single(len(samples.weights)))
 
 
+def refuse_on_device(exactly: bool, scoring: Any) -> None:
+    """Refuse what reads rows, or scores samples, of this process.
+
+    Parameters
+    ----------
+    exactly : bool
+        Whether alpha is chosen by leaving one out, or certified.
+    scoring : object
+    """
+    if exactly:
+        raise ValueError(
+            "cv='loo' and alphas='certified' read rows of this process, not of a device: use folds "
+            "and alphas, or pass a NumPy array."
+        )
+    if scoring is not None:
+        raise ValueError(
+            f"scoring={scoring!r} scores samples of this process, not of a device: leave it at "
+            "None, or pass a NumPy array."
+        )
+
+
 def predictions_without(fits: Sequence[Fit], max_iter: int) -> Array:
     """Of every sample by the model without it, a column for each problem."""
     groups = Groups.single(len(fits[0].at.pred))

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
+from safesift.design.base import Array, Design
 from safesift.grids import Walk
 from safesift.problem.problem import Problem
 from safesift.solvers.records import Fit, Missed, missed
@@ -21,6 +23,18 @@ class Fold:
     train: NDArray[np.intp]
     test: NDArray[np.intp]
     weight: float
+
+
+class HeldOut(NamedTuple):
+    """What the samples that a fold is scored on ask for, and what they weigh, where rows are."""
+
+    rows: Array
+    targets: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, design: Design, rows: NDArray[np.intp], *facts: Array) -> HeldOut:
+        return cls(*(design.vector(one) for one in (rows, *facts)))
 
 
 class Found(NamedTuple):
@@ -59,7 +73,7 @@ def searched(
 def on_fold(problem: Problem, fold: Fold) -> Problem:
     """The same samples, with those weights only that a fold trains on."""
     counts = np.bincount(fold.train, minlength=len(problem.weights))
-    return problem.reweighted(problem.weights * counts)
+    return problem.reweighted(on_host(problem.weights) * counts)
 
 
 def in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from safesift.alerts import warn
+from safesift.arithmetic.devices.arrays import unwrapped
+from safesift.arithmetic.devices.places import Place, brought_here, is_tensor, lives_elsewhere
 from safesift.arithmetic.threads import computes
 from safesift.design import as_design
 from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
 from safesift.design.block_source import ArraySource, BlockSource
+from safesift.design.factory import check_finite
+from safesift.design.placing import placed
 from safesift.estimators.following import Followable, fitted_attributes, whole
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
@@ -123,7 +129,8 @@ class LinearModel(Followable, BaseEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            float32 and float64 are used as they are. Or rows in blocks, made by
+            float32 and float64 are used as they are; torch tensors and CuPy arrays where they are.
+            Or rows in blocks, made by
             `safesift.blocks`, which have their targets and weights with them.
         y : array of shape (n_samples,), or (n_samples, 2) for intervals
             Labels, numbers, or lower and upper ends. None with blocks.
@@ -142,7 +149,7 @@ class LinearModel(Followable, BaseEstimator):
         samples = self._read(X, y, sample_weight)
         problems = self._problems(samples, loss, penalty, self.alpha)
         (fits,) = self._solve([problems], settings, self._starts(problems))
-        self._publish(self._attributes(samples, fits), fits)
+        self._publish(following(X, self._attributes(samples, fits)), fits)
         self._warn(settings, missed(fits), len(fits))
         return self
 
@@ -152,11 +159,12 @@ class LinearModel(Followable, BaseEstimator):
             refuse_given(
                 "fit", y=(y, None), sample_weight=(sample_weight, None),
                 screening=(self.screening, "auto"), solver=(self.solver, "auto"),
-                warm_start=(self.warm_start, False),
+                warm_start=(self.warm_start, False), device=(self._device, None),
             )  # fmt: skip
             return X
         large = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _LARGEST_MAP
         usual = self.screening == "auto" and self.solver == "auto" and not self.warm_start
+        usual = usual and self._device is None
         smooth = math.isfinite(self._checked_loss().proved_smoothness)
         if large and usual and smooth and y is not None:
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
@@ -202,15 +210,22 @@ class LinearModel(Followable, BaseEstimator):
     def _read(self, X: Any, y: Any, sample_weight: Any) -> Samples:
         """Validate the samples."""
 
+    @property
+    def _device(self) -> str | None:
+        """A parameter of those whose rows may be moved to a device."""
+        return getattr(self, "device", None)
+
     def _problems(
         self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
     ) -> list[Problem]:
         """One problem for each row of coefficients, all on one design."""
         inputs = make_problems(
-            samples.X, samples.y, loss=loss, penalty=penalty, alpha=alpha,
+            placed(samples.X, self._device), samples.y, loss=loss, penalty=penalty, alpha=alpha,
             fit_intercept=bool(self.fit_intercept), sample_weight=samples.weights,
             classes=samples.classes,
         )  # fmt: skip
+        if lives_elsewhere(samples.X):
+            check_finite(inputs.problems[0].design)  # nobody has looked at its entries yet
         return list(inputs.problems)
 
     def _solve(
@@ -239,8 +254,14 @@ class LinearModel(Followable, BaseEstimator):
     @property
     def _points(self) -> Array:
         """The last solution, a row for each problem."""
-        coefs, intercepts = np.atleast_2d(self.coef_), np.atleast_1d(self.intercept_)[:, None]
+        coef, intercept = self._solution
+        coefs, intercepts = np.atleast_2d(coef), np.atleast_1d(intercept)[:, None]
         return np.hstack([coefs, intercepts]) if self.fit_intercept else coefs
+
+    @property
+    def _solution(self) -> tuple[Array, Any]:
+        """Coefficients and intercept, in this process."""
+        return brought(self.coef_), brought(self.intercept_)
 
     # --- parameters -------------------------------------------------------------------------
 
@@ -367,10 +388,16 @@ class LinearModel(Followable, BaseEstimator):
     # --- using ------------------------------------------------------------------------------
 
     def _predictions(self, X: Any) -> Array:
-        """X @ coef_ + intercept_, block by block, so that float32 rows are not copied whole."""
+        """X @ coef_ + intercept_, block by block, so that float32 rows are not copied whole.
+
+        A `DeviceArray` where X is on a device.
+        """
         check_is_fitted(self)
         design = as_design(self._validated(X, reset=False), intercept=True)
-        return design.matvec(np.append(self.coef_.T, [self.intercept_], axis=0))
+        if design.remote:
+            check_finite(design)
+        coef, intercept = self._solution
+        return design.matvec(np.append(coef.T, [intercept], axis=0))
 
 
 def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how: Any) -> Any:
@@ -383,11 +410,68 @@ def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how:
     if y is not None and not isinstance(y, str):
         y = plain_array("y", y)
         refuse_missing("y", y)
+    if lives_elsewhere(X):
+        if not getattr(estimator, "_remote", False):
+            raise TypeError(
+                f"{type(estimator).__name__} reads rows of this process, and X is on a device: "
+                "pass a NumPy array."
+            )
+        return _validated_there(estimator, X, y, **how)
+    if is_tensor(X):
+        X = plain_array("X", X)
     try:
         return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **how)
     except (TypeError, ValueError):
         refuse_columns("X", X)
         raise
+
+
+def returned_for(X: Any, values: Any) -> Any:
+    """Predictions in the type of X, and on its device; those that are no numbers are NumPy's."""
+    if is_tensor(X) and isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        import torch
+
+        return torch.from_numpy(values)
+    return unwrapped(values)
+
+
+def following(X: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    """Fitted arrays with X, where scikit-learn is told so: `set_config(array_api_dispatch=True)`.
+
+    Labels stay NumPy's, and everything does where it is not told so.
+    """
+    if not get_config()["array_api_dispatch"] or not (lives_elsewhere(X) or is_tensor(X)):
+        return attributes
+    place = Place.of(X)
+    arrays = {
+        name: place.moved(value)
+        for name, value in attributes.items()
+        if isinstance(value, np.ndarray) and name != "classes_"
+    }
+    return attributes | arrays
+
+
+def brought(values: Any) -> Any:
+    """A fitted array that followed X, in this process."""
+    return brought_here(values) if lives_elsewhere(values) or is_tensor(values) else values
+
+
+def _validated_there(
+    estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, y_numeric: bool = False
+) -> Any:
+    """The same for X on a device, whose entries are looked at there (`check_finite`)."""
+    as_design(X)  # a matrix of numbers
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if isinstance(y, str):
+        return X
+    y = column_or_1d(y, warn=True)
+    return X, _numbers(y) if y_numeric else y
+
+
+def _numbers(y: NDArray) -> Array:
+    y = y.astype(np.float64)
+    assert_all_finite(y, input_name="y")
+    return y
 
 
 def records(fit: Fit) -> list[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.interval import IntervalRegressor
 from safesift.estimators.linear import LinearModel, Samples
@@ -28,8 +29,8 @@ def estimator_of(result: ScreeningResult) -> LinearModel:
     model.n_features_in_ = problem.design.n_features
     if result.feature_names is not None:
         model.feature_names_in_ = np.array(result.feature_names, dtype=object)
-    weights = problem.weights
-    samples = Samples(problem.design, problem.y, weights, weights, result.classes)
+    weights = result.weights
+    samples = Samples(problem.design, on_host(problem.y), weights, weights, result.classes)
     return model._fitted_from(samples, fits)
 
 

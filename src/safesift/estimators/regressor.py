@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 from safesift.arithmetic.threads import computes
-from safesift.estimators.linear import LinearModel, Samples
+from safesift.estimators.linear import LinearModel, Samples, returned_for
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights
@@ -52,7 +52,7 @@ class Regression(RegressorMixin, LinearModel):
         -------
         array of shape (n_samples,)
         """
-        return self._predictions(X)
+        return returned_for(X, self._predictions(X))
 
 
 class SafeRegressor(Regression):
@@ -90,6 +90,9 @@ class SafeRegressor(Regression):
         fastest. One that does not suit the problem is refused with the reason.
     warm_start : bool, default=False
         Start from the last solution, as in a loop over alphas.
+    device : str, optional
+        Where to compute, as "cuda": rows are moved there, as a whole if they fit, else block by
+        block. By default where they are: arrays of torch and CuPy stay on their device.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
@@ -131,6 +134,8 @@ class SafeRegressor(Regression):
     True
     """
 
+    _remote = True
+
     def __init__(
         self,
         loss: str | Loss = "squared_epsilon_insensitive",
@@ -145,6 +150,7 @@ class SafeRegressor(Regression):
         screening: str | Region | None = "auto",
         solver: str = "auto",
         warm_start: bool = False,
+        device: str | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -160,6 +166,7 @@ class SafeRegressor(Regression):
         self.screening = screening
         self.solver = solver
         self.warm_start = warm_start
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

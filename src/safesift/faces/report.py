@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.workflows.ranges import RangeResult
 from safesift.workflows.verdicts import ScreeningResult, Verdicts
 
@@ -16,7 +17,7 @@ def counts(result: Verdicts) -> dict[str, int]:
     """How many samples were dropped, folded and left undecided, for all classes together."""
     weightless, kept, undecided = result.weights == 0, result.kept, result.undecided
     folded = kept & ~undecided
-    curved = np.any([part.decisions.quadratic != 0 for part in result.parts], axis=0)
+    curved = np.any([on_host(part.decisions.quadratic) != 0 for part in result.parts], axis=0)
     return {
         "samples": len(kept),
         "dropped": int((~kept & ~weightless).sum()),

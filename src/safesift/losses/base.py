@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from safesift.arithmetic.devices.arrays import filled, floats
 from safesift.arithmetic.numerics import EPS
 from safesift.arithmetic.printing import Brief
 from safesift.losses.dual_form import DualForm
@@ -44,7 +45,7 @@ def shifted(piece: Piece, by: Array) -> Piece:
         return Piece(
             lower=by + piece.lower,
             upper=by + piece.upper,
-            quadratic=np.broadcast_to(piece.quadratic, by.shape),
+            quadratic=filled(by, piece.quadratic),
             linear=piece.linear - piece.quadratic * by,
             constant=by * (0.5 * piece.quadratic * by - piece.linear) + piece.constant,
         )
@@ -186,7 +187,7 @@ class Loss(ABC):
 
     def _curvature_ceiling(self, lower: Array, upper: Array, y: Array) -> Array:
         """At least the largest f'' on [lower, upper], rounding included."""
-        return np.full(np.shape(lower), self.proved_smoothness)
+        return filled(lower, self.proved_smoothness)
 
     def _breaks(self, lower: Array, upper: Array, y: Array) -> list[Array]:
         """The ends of the intervals, and the breaks between pieces moved into them."""
@@ -256,7 +257,7 @@ class Loss(ABC):
         Rounding errors of a loss are relative to the largest of them, and the best constant
         prediction lies among them. An infinite end of an interval is replaced by the other one.
         """
-        return np.asarray(y, dtype=np.float64)[None]
+        return floats(y)[None]
 
     def smoothed(self, width: float) -> Loss:
         """A smooth loss close to this one, to solve with; itself where it is smooth already."""
@@ -288,7 +289,7 @@ class MarginLoss(Loss):
         return self._ddphi(np.multiply(y, pred, dtype=np.float64))
 
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
-        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+        lower, upper = floats(lower), floats(upper)
         return self._floor(*_mirrored(lower, upper, y))
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
@@ -305,13 +306,13 @@ class MarginLoss(Loss):
         return None if self._minimisers is None else _mirrored(*self._minimisers, y)
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
-        y = np.asarray(y, dtype=np.float64)
+        y = floats(y)
         return [
             Piece(
                 *_mirrored(piece.lower, piece.upper, y),
-                quadratic=np.broadcast_to(piece.quadratic, y.shape),
+                quadratic=filled(y, piece.quadratic),
                 linear=y * piece.linear,
-                constant=np.broadcast_to(piece.constant, y.shape),
+                constant=filled(y, piece.constant),
             )
             for piece in self._pieces()
         ]
@@ -383,18 +384,18 @@ class ResidualLoss(Loss):
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         lower, upper = self._dual_interval
-        nu = np.asarray(nu, dtype=np.float64)
+        nu = floats(nu)
         with np.errstate(over="ignore", invalid="ignore"):
             inside = nu * np.add(self._conjugate_ratio(nu), y)
         return np.where((nu < lower) | (nu > upper), INF, inside)
 
     def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
-        nu = np.asarray(nu, dtype=np.float64)
+        nu = floats(nu)
         return np.abs(nu) * (np.abs(self._conjugate_ratio(nu)) + np.abs(y))
 
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         lower, upper = self._dual_interval
-        zeros = np.zeros(np.shape(y))
+        zeros = np.zeros_like(floats(y))
         return zeros + lower, zeros + upper
 
     def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
@@ -404,7 +405,7 @@ class ResidualLoss(Loss):
         return np.add(y, lower, dtype=np.float64), np.add(y, upper, dtype=np.float64)
 
     def pieces(self, y: ArrayLike) -> list[Piece]:
-        y = np.asarray(y, dtype=np.float64)
+        y = floats(y)
         return [shifted(piece, y) for piece in self._pieces()]
 
     @abstractmethod

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, xlog1py, xlogy
 
+from safesift.arithmetic.devices.functions import expit, xlog1py, xlogy
 from safesift.arithmetic.numerics import EPS
 from safesift.losses.base import INF, Array, Loss, MarginLoss, Piece
 from safesift.losses.numeric import numeric_version

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from safesift.arithmetic.devices.arrays import floats
 from safesift.losses.base import INF, Array, Loss, Piece, shifted
 from safesift.parameters import require_positive
 
@@ -40,7 +41,7 @@ class IntervalLoss(Loss):
 
     def curvature_floor(self, lower: ArrayLike, upper: ArrayLike, y: ArrayLike) -> Array:
         low, high = ends(y)
-        lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
+        lower, upper = floats(lower), floats(upper)
         with np.errstate(over="ignore", invalid="ignore"):
             below = np.where(np.less(upper, low), self._floor(low - upper, low - lower), 0.0)
             above = np.where(np.greater(lower, high), self._floor(lower - high, upper - high), 0.0)
@@ -48,7 +49,7 @@ class IntervalLoss(Loss):
 
     def conjugate(self, nu: ArrayLike, y: ArrayLike) -> Array:
         low, high = ends(y)
-        nu = np.asarray(nu, dtype=np.float64)
+        nu = floats(nu)
         end = np.where(nu > 0, high, low)
         with np.errstate(over="ignore", invalid="ignore"):
             inside = np.where(nu == 0, 0.0, nu * (self._conjugate_ratio(nu) + end))
@@ -57,7 +58,7 @@ class IntervalLoss(Loss):
 
     def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
         low, high = ends(y)
-        nu = np.asarray(nu, dtype=np.float64)
+        nu = floats(nu)
         end = np.abs(np.where(nu > 0, high, low))
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.abs(nu) * (np.abs(self._conjugate_ratio(nu)) + end)
@@ -109,13 +110,13 @@ class IntervalLoss(Loss):
 
 def ends(y: ArrayLike) -> tuple[Array, Array]:
     """Lower and upper ends of interval targets."""
-    y = np.asarray(y, dtype=np.float64)
+    y = floats(y)
     return y[..., 0], y[..., 1]
 
 
 def excess(pred: ArrayLike, y: ArrayLike) -> Array:
     """Signed distance of a prediction to its interval, NaN for a prediction that is."""
-    pred, (low, high) = np.asarray(pred, dtype=np.float64), ends(y)
+    pred, (low, high) = floats(pred), ends(y)
     with np.errstate(over="ignore", invalid="ignore"):
         inside = np.where(np.isnan(pred), np.nan, 0.0)
         return np.where(pred > high, pred - high, np.where(pred < low, pred - low, inside))

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import row_blocks
 from safesift.arithmetic.printing import Brief, record_in_brief
 from safesift.losses.base import Piece
 
 if TYPE_CHECKING:
+    from safesift.design.base import Design
     from safesift.problem.problem import Problem
 
 Array = NDArray[np.float64]
@@ -37,6 +37,12 @@ class Bounds(NamedTuple):
     def unknown(cls, n_samples: int) -> Bounds:
         """Nothing is known of any row."""
         return cls(np.full(n_samples, -np.inf), np.full(n_samples, np.inf))
+
+    @classmethod
+    def none_for(cls, design: Design) -> Bounds:
+        """The same, where the rows are."""
+        nothing = design.zeros(design.n_samples)
+        return cls(nothing - np.inf, nothing + np.inf)
 
     def take(self, rows: slice | NDArray) -> Bounds:
         return Bounds(self.lower[rows], self.upper[rows])
@@ -145,7 +151,7 @@ class Decisions(Brief):
         return self._of_pieces("upper")
 
     def _of_pieces(self, name: str) -> Array:
-        found = np.zeros(len(self.which))
+        found = np.zeros_like(self.which, dtype=np.float64)
         for k, piece in enumerate(self.pieces):
             np.copyto(found, getattr(piece, name), where=self.which == k)
         return found
@@ -172,11 +178,10 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
     sensible: with `fold="auto"`, when Q is no larger than the rows it replaces and has at most
     5 000 columns. Otherwise they stay among the undecided.
     """
-    n = problem.design.n_samples
     # a sample without weight is on any piece
     pieces = (Piece(-np.inf, np.inf), *problem.pieces)
-    which, flat = np.empty(n, dtype=np.int8), np.empty(n, dtype=bool)
-    for rows in row_blocks(n):
+    which, flat = (np.empty_like(problem.weights, dtype=kind) for kind in (np.int8, bool))
+    for rows in problem.design.sample_blocks:
         part = bounds.take(rows)
         found = np.where(problem.weights[rows] == 0, 0, -1).astype(np.int8)
         level = found == 0
@@ -196,7 +201,7 @@ def in_doubt(problem: Problem, bounds: Bounds) -> Mask:
     An interval that meets no piece, as where a loss curves at a varying rate, never will be inside
     of one.
     """
-    meets = np.zeros(problem.design.n_samples, dtype=bool)
+    meets = np.zeros_like(problem.weights, dtype=bool)
     for piece in problem.pieces:
         meets |= (bounds.lower < piece.upper) & (bounds.upper > piece.lower)
     return meets & decide(problem, bounds, "always").undecided

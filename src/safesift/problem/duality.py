@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,6 @@ from safesift.arithmetic.numerics import (
     half_square_over,
     length_bound,
     norm,
-    row_blocks,
     solve_positive,
     sum_over_blocks,
     total,
@@ -88,7 +88,9 @@ class Dual:
     def point(self, ray: Ray, multiple: float = 1.0) -> DualPoint:
         """The point of a ray at some multiple."""
         problem, nu = self.problem, multiple * ray.nu
-        plain, sizes = sum_over_blocks(len(nu), lambda rows: self._conjugates_of(nu[rows], rows))
+        plain, sizes = sum_over_blocks(
+            problem.design.sample_blocks, lambda rows: self._conjugates_of(nu[rows], rows)
+        )
         if plain == math.inf:
             return DualPoint(nu, -math.inf)
         error = self._rounding(ray)
@@ -144,7 +146,7 @@ class Dual:
         problem = self.problem
         norms = problem.design.row_norms
         (load,) = sum_over_blocks(
-            len(ray.nu),
+            problem.design.sample_blocks,
             lambda rows: (total(problem.shares[rows], np.abs(ray.nu[rows]) * norms[rows]),),
         )
         error = (problem.design.sum_error + 8 * EPS) * load + problem.risk.rows.underflow
@@ -387,7 +389,7 @@ class Dual:
             return (total(problem.shares[rows], self._conjugates(multiple * nu[rows], rows)),)
 
         def at(multiple: float) -> float:
-            return sum_over_blocks(len(nu), lambda rows: part(multiple, rows))[0]
+            return sum_over_blocks(problem.design.sample_blocks, partial(part, multiple))[0]
 
         if not problem.loss.quadratic_rays:
             return at
@@ -399,7 +401,8 @@ class Dual:
     def _feasible_multiples(self, ray: Ray, error: float) -> tuple[float, float]:
         """The interval of multiples c, within [0, 4], for which c·ν is in the dual's domain."""
         problem, nu = self.problem, ray.nu
-        room = min((self._room(nu[rows], rows) for rows in row_blocks(len(nu))), default=4.0)
+        blocks = problem.design.sample_blocks
+        room = min((self._room(nu[rows], rows) for rows in blocks), default=4.0)
         p = problem.design.n_features
         u = (self._v(ray, 1.0) - problem.q)[:p]
         low, high = problem.penalty.feasible_multiples(u, problem.q[:p], problem.alpha, error)

@@ -55,13 +55,13 @@ class WeightedGram:
 
     def __init__(self, design: RowDesign) -> None:
         self._design = design
-        self._weights = np.zeros(design.n_samples)
+        self._weights = design.zeros(design.n_samples)
         self._rest = 0.0
         self._reset()
 
     def _reset(self) -> None:
         d = self._design.n_columns
-        self.matrix, self._spread_sq, self._n_sums = np.zeros((d, d)), np.zeros(d), 1
+        self.matrix, self._spread_sq, self._n_sums = self._design.zeros(d, d), np.zeros(d), 1
         self._worst_sum = 0.0
 
     @property

@@ -191,10 +191,31 @@ def make_problems(
         columns = one_against_rest(targets, classes)
     else:
         columns = [_real_targets(targets) if loss.task == "regression" else targets]
-    risk = Risk.of(as_design(X, fit_intercept), loss, columns[0], weights)
+    design = as_design(X, fit_intercept)
+    if design.remote:
+        _refuse_on_device(loss)
+    risk = Risk.of(design, loss, columns[0], weights)
     problem = Problem(risk, penalty, alpha)
     problems = (problem, *(problem.with_targets(y) for y in columns[1:]))
     return Inputs(problems, classes, None if classes is None else targets)
+
+
+def _refuse_on_device(loss: Loss) -> None:
+    """Say which losses are not computed on a device, and what to use in their place."""
+    if loss.n_parameters is not None:
+        raise ValueError("loss: epsilon must be one number for rows on a device.")
+    if loss.precision > 0:
+        raise ValueError(
+            f"loss={loss!r} is known by functions of Python, which read no arrays on a device: use "
+            "a loss of the library, or rows of this process."
+        )
+    if math.isinf(loss.proved_smoothness):
+        raise ValueError(
+            f"loss={loss!r} has kinks, at which slopes are not known from predictions, and is not "
+            "solved on a device: use its smooth relative ('squared_hinge', 'smoothed_hinge', "
+            "'squared_epsilon_insensitive', 'smoothed_epsilon_insensitive'), or rows of this "
+            "process."
+        )
 
 
 def one_against_rest(labels: NDArray, classes: NDArray) -> list[Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic import numerics
-from safesift.arithmetic.numerics import EPS, UNDERFLOW, exact_sum, row_blocks, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, exact_sum, total
 from safesift.arithmetic.threads import run
 from safesift.losses import Loss
 
@@ -103,7 +103,7 @@ class Look:
     def __init__(self, problem: Problem, size: float) -> None:
         self._problem, self._size = problem, size
         self._loops = problem.risk.targets.loops
-        self.nu = np.empty(problem.design.n_samples)
+        self.nu = problem.design.zeros(problem.design.n_samples)
         self._sums: list[tuple[float, ...]] = []
 
     def __call__(self, pred: Array, rows: slice) -> Array:
@@ -124,12 +124,12 @@ class Look:
 
     def of_all(self, pred: Array) -> Array:
         """The loads of all samples."""
-        loads = np.empty(len(pred))
+        loads = np.empty_like(pred)
 
         def look(rows: slice) -> None:
             loads[rows] = self(pred[rows], rows)
 
-        run(look, row_blocks(len(pred)))
+        run(look, self._problem.design.sample_blocks)
         return loads
 
     @property
@@ -205,8 +205,8 @@ def _in_numpy(
         change = error * (np.abs(nu) + 0.5 * loss.proved_smoothness * error)
     # beyond a kink slopes are others: there a subgradient is taken as it is (`Rounding.cut`)
     kinked = math.isinf(loss.smoothness)
-    drift = np.zeros(len(nu)) if kinked else loss.slope_error(pred, error, y)
-    mass, nothing = np.abs(nu), np.zeros(len(nu))
+    drift = np.zeros_like(nu) if kinked else loss.slope_error(pred, error, y)
+    mass, nothing = np.abs(nu), np.zeros_like(nu)
     # by convexity and f*(0) = 0, f*((1 − η)ν) ≤ (1 − η)·f*(ν): that costs at most η·f(t)
     split = [
         total(np.where(side, shares, 0.0), values)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import columns_of, on_host
 from safesift.arithmetic.numerics import (
     EPS,
     SMALLEST,
@@ -358,7 +359,7 @@ class Problem(Brief):
 
     def with_targets(self, y: Array) -> Problem:
         """The same rows with other targets, as for another class against the rest."""
-        return self._with_targets(Targets(self.loss, y))
+        return self._with_targets(Targets(self.loss, self.design.vector(y)))
 
     def _with_targets(self, targets: Targets) -> Problem:
         return replace(self, risk=replace(self.risk, targets=targets))
@@ -401,7 +402,7 @@ class Problem(Brief):
         return Folded(
             q=design.rmatvec(shares * linear),
             r=total(shares, constant),
-            Q=design.gram(shares * quadratic) if curved else None,
+            Q=on_host(design.gram(shares * quadratic)) if curved else None,
             Q_error=(design.gram_error + self.curvature_error) * (1.0 + 1e-6),
             q_error=error * total(shares, loads) + self.risk.rows.underflow,
             r_error=error * total(shares, np.abs(constant) + targets * pulls),
@@ -433,7 +434,7 @@ def evaluate_together(queries: Sequence[tuple[Problem, Array]]) -> list[Evaluati
         else:
             points = np.stack([point for _, point in queries], axis=1)
             pred, gradient = design.pass_through(points, partial(_looks_at, looks))
-        preds = np.ascontiguousarray(pred.reshape(design.n_samples, len(queries)).T)
+        preds = [pred] if len(queries) == 1 else columns_of(pred)
         gradients = gradient.reshape(design.n_columns, len(queries)).T
         return [
             problem._evaluation(

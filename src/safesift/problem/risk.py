@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, target_size, total
 from safesift.arithmetic.printing import Brief
@@ -75,7 +76,7 @@ class Targets(Brief):
     @cached_property
     def loops(self) -> tuple[Any, ...] | None:
         """What compiled loops know the loss by; None where there is none for it."""
-        return self.loss.loops(self.y)
+        return self.loss.loops(self.y) if isinstance(self.y, np.ndarray) else None
 
     @cached_property
     def sizes(self) -> Array:
@@ -170,7 +171,7 @@ class Risk(Brief):
     @classmethod
     def of(cls, design: Design, loss: Loss, y: Array, weights: Array) -> Risk:
         """Samples as they come: divided by their total weight."""
-        return cls(_weighted(design, weights), Targets(loss, y))
+        return cls(_weighted(design, weights), Targets(loss, design.vector(y)))
 
     @property
     def design(self) -> Design:
@@ -238,9 +239,11 @@ class Risk(Brief):
 
 
 def _weighted(design: Design, weights: Array) -> WeightedRows:
+    # pairwise, as SHARE_ERROR has it: no device promises as much
+    weights = on_host(weights)
     total = float(weights.sum())
     check_shares(weights, total)
-    return WeightedRows(design, weights, total)
+    return WeightedRows(design, design.vector(weights), total)
 
 
 def check_shares(weights: Array, total: float) -> None:
@@ -295,8 +298,10 @@ class _ConstantModel:
         loss, counted = self.risk.targets.loss, self.risk.shares > 0
         if loss.task == "classification" or not counted.any():
             return -64.0, 128.0
-        anchors = loss.anchors(self.risk.targets.y)[:, counted]
-        return float(anchors.min()), float(np.ptp(anchors)) or 1.0
+        anchors = [own[counted] for own in loss.anchors(self.risk.targets.y)]
+        low = min(float(own.min()) for own in anchors)
+        high = max(float(own.max()) for own in anchors)
+        return low, (high - low) or 1.0
 
     @cached_property
     def distinct_targets(self) -> tuple[Array, Array]:
@@ -314,7 +319,7 @@ class _ConstantModel:
             y, pred = y - origin, offset
         else:
             pred = origin + offset
-        value = total(shares, loss.value(np.full(len(y), pred), y))
+        value = total(shares, loss.value(np.full_like(shares, pred), y))
         if self.folded is not None:
             point = np.zeros(self.risk.design.n_columns)
             point[self.risk.design.n_features :] = origin + offset

@@ -133,13 +133,13 @@ class Intersection(TestSet):
         return all(member.certified for member in self.members)
 
     def bounds(self, design: Design) -> Bounds:
-        bounds = Bounds.unknown(design.n_samples)
+        bounds = Bounds.none_for(design)
         for member in self.members:
             bounds = bounds.intersect(member.bounds(design))
         return bounds
 
     def own_bounds(self, problem: Problem) -> Bounds:
-        bounds = Bounds.unknown(problem.design.n_samples)
+        bounds = Bounds.none_for(problem.design)
         for member in self.members:
             bounds = bounds.intersect(member.own_bounds(problem))
         return bounds
@@ -160,7 +160,7 @@ class Everything(TestSet):
     certified: bool = True
 
     def bounds(self, design: Design) -> Bounds:
-        return Bounds.unknown(design.n_samples)
+        return Bounds.none_for(design)
 
     def describe(self) -> str:
         return f"the whole space ({self.why})"

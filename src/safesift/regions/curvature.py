@@ -214,7 +214,7 @@ def _known_beforehand(center: Center) -> Known:
     problem, coef = center.problem, center.coef
     bound = center.norm_bound
     distance = bound + norm(coef)
-    bounds = Bounds.unknown(problem.design.n_samples)
+    bounds = Bounds.none_for(problem.design)
     if problem.strong_convexity > 0 and not problem.fit_intercept and len(center.alphas) == 1:
         bounds = GapBall().build(center.certificate).own_bounds(problem)
     return Known(bounds, np.full(len(coef), bound), distance)

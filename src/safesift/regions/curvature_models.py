@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.numerics import EPS
 from safesift.design.rows import rows_of
 from safesift.problem.gram import WeightedGram
@@ -71,7 +72,7 @@ class ExactModel(CurvatureModel):
     def whitening(self, diagonal: Array) -> Whitening | None:
         padded = np.zeros(self._problem.design.n_columns)
         padded[: len(diagonal)] = diagonal
-        H = self._gram.matrix + np.diag(padded)
+        H = on_host(self._gram.matrix) + np.diag(padded)
         spread_sq = self._gram.spread**2 + padded
         if self._problem.Q is not None:
             H += self._problem.Q

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -161,8 +162,8 @@ class Hull(TestSet):
 
 def _wider(each: list[Bounds]) -> Bounds:
     return Bounds(
-        np.min([bounds.lower for bounds in each], axis=0),
-        np.max([bounds.upper for bounds in each], axis=0),
+        reduce(np.minimum, (bounds.lower for bounds in each)),
+        reduce(np.maximum, (bounds.upper for bounds in each)),
     )
 
 
@@ -196,7 +197,7 @@ class BallTimesInterval(TestSet):
 
     def _last_column(self, design: Design) -> Array:
         if design.intercept:
-            return np.ones(design.n_samples)
+            return np.ones_like(design.row_norms)
         return design.matvec(np.append(np.zeros_like(self.center), 1.0))
 
     def describe(self) -> str:

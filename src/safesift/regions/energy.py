@@ -121,7 +121,7 @@ class EnergySet(TestSet):
     complete: bool = True
 
     def bounds(self, design: Design) -> Bounds:
-        return Bounds.unknown(design.n_samples)
+        return Bounds.none_for(design)
 
     def own_bounds(self, problem: Problem) -> Bounds:
         return self.known
@@ -194,7 +194,7 @@ def _box_bounds(ellipsoid: EllipsoidalSet, rows: RowDesign) -> Bounds:
     No more than the rows of other designs would cost by the ellipsoid itself is spent on it.
     """
     if rows.row_length > _SHORT * rows.n_columns:
-        return Bounds.unknown(rows.n_samples)
+        return Bounds.none_for(rows)
     widths = ellipsoid.shape.coordinate_widths()
     reach = np.concatenate(
         [abs(rows.block(part)) @ widths[: rows.n_features] for part in row_blocks(rows.n_samples)]

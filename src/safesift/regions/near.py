@@ -15,9 +15,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
-from safesift.arithmetic.numerics import EPS, cholesky, length_bound, norm, root_over
+from safesift.arithmetic.numerics import (
+    EPS,
+    add_to_diagonal,
+    cho_solve,
+    cholesky,
+    length_bound,
+    norm,
+    root_over,
+    set_diagonal,
+)
 from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
@@ -74,7 +82,7 @@ class NearOptimum(Region):
     def _confirmed(center: Center, gram: WeightedGram, steepness: float) -> TestSet:
         """Curvature is taken away from the samples that may lose it, until none may."""
         problem, columns = center.problem, _columns(center)
-        weights, kept = center.curvature(), np.ones(center.problem.design.n_samples, dtype=bool)
+        weights, kept = center.curvature(), np.ones_like(center.carrying)
         for _ in range(_MAX_ROUNDS):
             gram.move(problem.shares * weights)
             radius = ball_radius(steepness, center.slack, _least_curvature(problem, gram, columns))
@@ -180,7 +188,7 @@ def _least_curvature(problem: Problem, gram: WeightedGram, columns: Mask) -> flo
         H = H + problem.Q[np.ix_(rows, rows)]
         spread_sq = spread_sq + np.diag(problem.Q)[rows]
     penalised = np.flatnonzero(rows < problem.design.n_features)
-    H[penalised, penalised] += problem.strong_convexity
+    add_to_diagonal(H, problem.strong_convexity, len(penalised))
     return proved_curvature_floor(H, problem.hessian_error(gram.error) * float(spread_sq.sum()))
 
 
@@ -198,7 +206,7 @@ def proved_curvature_floor(H: Array, error: float) -> float:
         return 0.0
     # a few inverse iterations may have found another eigenvalue than the least
     while theta > error:
-        H.flat[:: len(H) + 1] = diagonal - theta
+        set_diagonal(H, diagonal - theta)
         try:
             cholesky(H)
         except (np.linalg.LinAlgError, ValueError):
@@ -213,7 +221,7 @@ def _least_eigenvalue(H: Array) -> float:
     factor = cholesky(H)
     u = np.ones(len(H)) / math.sqrt(len(H))
     for _ in range(_ITERATIONS):
-        image = cho_solve(factor, u, check_finite=False)
+        image = cho_solve(factor, u)
         length = length_bound(image)
         u = image / length
     return 1.0 / length

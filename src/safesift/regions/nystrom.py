@@ -42,10 +42,8 @@ def directions(design: RowDesign, weights: Array, rank: int, seed: int = 0) -> A
     n_sampled = min(len(carrying), _OVERSAMPLING * rank)
     if n_sampled < len(carrying):
         rng = np.random.default_rng(seed)
-        carrying = np.sort(rng.choice(carrying, n_sampled, replace=False))
-    sample = design.take(carrying).data
-    sample = sample.toarray() if hasattr(sample, "toarray") else np.asarray(sample)
-    sample = sample.astype(np.float64)
+        carrying = carrying[np.sort(rng.choice(len(carrying), n_sampled, replace=False))]
+    sample = design.numbers_of(carrying)
     # eigenvectors of the small Gram matrix: the sample has fewer rows than columns, usually
     values, vectors = np.linalg.eigh(sample @ sample.T)
     large = values > 1e-12 * max(values[-1], 0.0)
@@ -63,7 +61,7 @@ class NystromCurvature:
 
     def __init__(self, design: RowDesign, basis: Array) -> None:
         self._design, self._basis = design, basis
-        self._weights = np.zeros(design.n_samples)
+        self._weights = design.zeros(design.n_samples)
         k = basis.shape[1]
         self._product = np.zeros((design.n_columns, k))  # Aᵀ diag(weights) A V, ones included
         self._ones = np.zeros(design.n_columns)  # Aᵀ weights

@@ -108,7 +108,7 @@ def bounds_of_all(found: SelfConsistent, design: Design, known: Known) -> Bounds
     """The bounds of all rows; those that carry a weight have been tested already."""
     carrying = found.weights > 0
     rest = bounds_of_rows(found.hull, design, ~carrying).intersect(known.bounds.take(~carrying))
-    lower, upper = np.empty((2, len(carrying)))
+    lower, upper = np.empty_like(found.weights), np.empty_like(found.weights)
     lower[carrying], upper[carrying] = found.bounds
     lower[~carrying], upper[~carrying] = rest
     return Bounds(lower, upper)
@@ -165,8 +165,7 @@ def _best_ellipsoids(
 
 def _typical_width(center: Center, hull: Hull) -> float:
     design = rows_of(center.problem.design)
-    rows = np.zeros(design.n_samples, dtype=bool)
-    rows[:: max(design.n_samples // _PROBES, 1)] = True
+    rows = np.arange(0, design.n_samples, max(design.n_samples // _PROBES, 1))
     bounds = hull.bounds(design.only(rows))
     return float(np.sum(bounds.upper - bounds.lower))
 

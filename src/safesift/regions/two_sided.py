@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.decisions import Bounds
@@ -86,7 +87,7 @@ class _Secants:
 
     def __init__(self, center: Center) -> None:
         self._center = center
-        self.floors, self.ceilings = np.zeros((2, len(center.carrying)))
+        self.floors, self.ceilings = (np.zeros_like(center.problem.shares) for _ in range(2))
 
     def update(self, bounds: Bounds, rows: NDArray) -> None:
         floors, ceilings = self._center.secant_bounds(bounds.take(rows), rows)
@@ -180,7 +181,7 @@ def _extra_curvature(
     if np.count_nonzero(extra) <= _FEW_ROWS * len(T) and not diagonal.any():
         vectors, values = _few_rows(design, T, extra)
     else:
-        matrix = design.gram(extra) + np.diag(diagonal)
+        matrix = on_host(design.gram(extra)) + np.diag(diagonal)
         values, vectors = np.linalg.eigh(T.T @ matrix @ T)
     error += 64 * len(T) * EPS * float(np.abs(values).max(initial=0.0))
     return _Spectrum(vectors, np.maximum(values, 0.0) + error, error)
@@ -189,7 +190,7 @@ def _extra_curvature(
 def _few_rows(design: RowDesign, T: Array, extra: Array) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of TᵀΔT from the rows themselves."""
     rows = extra > 0
-    projected = design.only(rows).matvec(T) * np.sqrt(extra[rows])[:, None]
+    projected = on_host(design.only(rows).matvec(T) * np.sqrt(extra[rows])[:, None])
     basis, triangle = np.linalg.qr(projected.T)
     values, vectors = np.linalg.eigh(triangle @ triangle.T)
     return basis @ vectors, values

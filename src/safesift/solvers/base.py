@@ -87,6 +87,8 @@ class Solver(ABC):
         Whether rows are decided at every look at the gap, or only at the end.
     thorough : bool
         Whether rows that its own region leaves undecided are worth a region that takes passes.
+    remote : bool
+        Whether rows may live on a device: it computes per sample with NumPy's functions only.
     threaded : bool
         Whether it works on one thread between proposals, so that problems may share out threads.
     """
@@ -95,6 +97,7 @@ class Solver(ABC):
     looks: ClassVar[bool] = True
     thorough: bool = False
     threaded: bool = False
+    remote: ClassVar[bool] = False
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         self.settings, self._start = settings, start
@@ -154,16 +157,23 @@ def choose(problem: Problem, n_levels: int, name: str = "auto") -> type[Solver]:
         Where the name is not known, or the solver does not suit the problem.
     """
     if name == "auto":
-        suited = [solver for solver in SOLVERS.values() if not solver.refusal(problem)]
+        suited = [solver for solver in SOLVERS.values() if not _refusal(solver, problem)]
         costs = {solver: solver.cost(problem, n_levels) for solver in suited}
         best = min(costs, key=costs.__getitem__, default=None)
         if best is not None and math.isfinite(costs[best]):
             return best
-        reasons = "; ".join(f"{key}: {SOLVERS[key].refusal(problem)}" for key in sorted(SOLVERS))
+        reasons = "; ".join(f"{key}: {_refusal(SOLVERS[key], problem)}" for key in sorted(SOLVERS))
         raise ValueError(f"no solver suits this problem ({reasons}).")
     if name not in SOLVERS:
         raise unknown_name("solver", name, {"auto": None, **SOLVERS})
-    reason = SOLVERS[name].refusal(problem)
+    reason = _refusal(SOLVERS[name], problem)
     if reason:
         raise ValueError(f"solver={name!r} does not suit this problem ({reason}): use 'auto'.")
     return SOLVERS[name]
+
+
+def _refusal(solver: type[Solver], problem: Problem) -> str:
+    """Why a solver does not suit a problem; empty where it does."""
+    if problem.design.remote and not solver.remote:
+        return "it reads rows of this process, not of a device"
+    return solver.refusal(problem)

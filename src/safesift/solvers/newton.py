@@ -65,6 +65,7 @@ class Newton(Solver):
 
     name = "newton"
     thorough = True
+    remote = True
 
     def __init__(self, problem: Problem, settings: Settings, start: Array | None = None) -> None:
         super().__init__(problem, settings, start)

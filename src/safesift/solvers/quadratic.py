@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from safesift.arithmetic.numerics import EPS, norm, solve_positive
+from safesift.arithmetic.numerics import EPS, add_to_diagonal, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
 
 Array = NDArray[np.float64]
@@ -83,7 +83,7 @@ class Model:
     def ridged(self, weight: float) -> Model:
         """With ½·weight·‖u‖² added on the penalised coordinates."""
         H = self.H.copy()
-        H[range(self.p), range(self.p)] += weight
+        add_to_diagonal(H, weight, self.p)
         return replace(self, H=H)
 
     def minimum(self) -> Array:
@@ -92,6 +92,8 @@ class Model:
 
     def ridge_minimum(self, weight: float) -> Array:
         """The minimiser of `ridged(weight)`, without a copy of the matrix."""
+        if not isinstance(self.H, np.ndarray):
+            return self.ridged(weight).minimum()
         diagonal = self.H.reshape(-1)[:: len(self.H) + 1]
         before = diagonal.copy()
         diagonal[: self.p] += weight

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.tally import Tally, counting
 from safesift.parameters import check_count, check_positive
@@ -219,12 +220,12 @@ class Fit(Brief):
     @property
     def kept(self) -> NDArray[np.bool_]:
         """False where the row is proved to have no influence."""
-        return ~self.decisions.dropped
+        return on_host(~self.decisions.dropped)
 
     @property
     def undecided(self) -> NDArray[np.bool_]:
         """True where it is not proved on which piece of its loss the row lies."""
-        return self.decisions.undecided
+        return on_host(self.decisions.undecided)
 
 
 class Missed(NamedTuple):

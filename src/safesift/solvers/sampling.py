@@ -46,7 +46,8 @@ def solved_on_a_sample(
     if not n_rows:
         return None
     rng = np.random.default_rng(settings.seed)
-    rows = np.sort(rng.choice(np.flatnonzero(problem.weights), n_rows, replace=False))
+    carrying = np.flatnonzero(problem.weights)
+    rows = carrying[np.sort(rng.choice(len(carrying), n_rows, replace=False))]
     risk = problem.risk.restrict(rows)
     sample = replace(problem, risk=risk.with_divisor(float(risk.rows.weights.sum())))
     guesses = settings.screening != Screening.of(None)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import row_blocks
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Decisions, decide
 from safesift.problem.evaluation import Evaluation
@@ -96,7 +95,7 @@ def near_kinks(problem: Problem, at: Evaluation, reach: Array) -> Rows:
     """Rows of weight that are within reach of an end of a piece."""
 
     def near(pred: Array, rows: slice) -> Mask:
-        distance = np.full(len(pred), np.inf)
+        distance = np.full_like(pred, np.inf)
         for piece in problem.pieces:
             for end in (piece.lower[rows], piece.upper[rows]):
                 np.fmin(distance, np.abs(pred - end), out=distance)
@@ -109,6 +108,6 @@ def _carrying(problem: Problem, at: Evaluation, near: Callable[[Array, slice], M
     """The rows of weight for which a test holds, a block at a time."""
     found = [
         np.flatnonzero(near(at.pred[rows], rows) & (problem.shares[rows] > 0)) + rows.start
-        for rows in row_blocks(problem.design.n_samples)
+        for rows in problem.design.sample_blocks
     ]
     return np.concatenate(found)

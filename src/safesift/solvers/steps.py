@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.devices.arrays import on_host
+from safesift.arithmetic.numerics import EPS, add_to_diagonal
+from safesift.penalties import L2
 from safesift.problem.passes import Computation
 from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import Model, minimise
@@ -46,7 +49,7 @@ class NewtonSteps:
     def __init__(self, scales: Array) -> None:
         self.n_iter, self.promised, self.exact = 0, math.inf, False
         self._damping, self._scales = _LEAST_DAMPING, scales
-        self._work = np.empty((len(scales), len(scales)))
+        self._work: Array | None = None
 
     def step(self, view: View) -> Computation[bool]:
         """One step, which moves the view; False where nothing lowers the objective."""
@@ -58,6 +61,8 @@ class NewtonSteps:
             # no entry of a positive semidefinite matrix is larger than those of its diagonal
             if not (np.diag(damped) < _OVERFLOW).all() & (np.abs(model.b) < _OVERFLOW).all():
                 return False
+            if not isinstance(problem.penalty, L2):
+                model = replace(model, H=on_host(damped))  # active sets are small, and many
             found = minimise(problem.penalty, model, problem.alpha, here.point)
             if (yield from self._search(view, view.feasible(found))):
                 self.n_iter += 1
@@ -68,8 +73,10 @@ class NewtonSteps:
 
     def _damped(self, H: Array) -> Array:
         """H with the damping on its diagonal, always in the same place in memory."""
+        if self._work is None:
+            self._work = np.empty_like(H)
         np.copyto(self._work, H)
-        self._work[np.diag_indices_from(H)] += self._damping * self._scales
+        add_to_diagonal(self._work, self._damping * self._scales)
         return self._work
 
     def _search(self, view: View, found: Array) -> Computation[bool]:

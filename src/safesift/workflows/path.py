@@ -19,6 +19,7 @@ from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.design.block_source import BlockSource
 from safesift.design.factory import check_finite
+from safesift.design.placing import placed
 from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
 from safesift.parameters import check_count
@@ -215,6 +216,7 @@ def safe_path(
     max_iter: int = 1000,
     screening: Literal["auto"] | str | Region | None = "auto",
     solver: str = "auto",
+    device: str | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -226,7 +228,8 @@ def safe_path(
 
     Parameters
     ----------
-    X : array, CSR matrix, pandas or polars frame, Design, of shape (n_samples, n_features)
+    X : array, CSR matrix, pandas or polars frame, torch tensor, CuPy array, Design
+        Of shape (n_samples, n_features).
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
         must have been told of the intercept. Or rows in blocks, made by `safesift.blocks`, which
         have their targets and weights with them; all alphas then share their passes.
@@ -265,6 +268,9 @@ def safe_path(
     solver : str, default="auto"
         A name of `safesift.solvers.SOLVERS`, or "auto": the one that is estimated to be the
         fastest. One that does not suit the problem is refused with the reason.
+    device : str, optional
+        Where to compute, as "cuda": rows are moved there, as a whole if they fit, else block by
+        block. By default where they are: arrays of torch and CuPy stay on their device.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
@@ -299,19 +305,19 @@ def safe_path(
     if isinstance(X, BlockSource):
         refuse_given(
             "safe_path", y=(y, None), sample_weight=(sample_weight, None), eps=(eps, None),
-            screening=(screening, "auto"), solver=(solver, "auto"),
+            screening=(screening, "auto"), solver=(solver, "auto"), device=(device, None),
         )  # fmt: skip
         return PathResult(**path_of_blocks(X, training, alphas, settings.tol, settings.seed))
-    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
+    names = column_names(X)
+    inputs = make_problems(placed(X, device), y, sample_weight=sample_weight, **vars(training))
     problem = inputs.problem
     given = None if alphas is None else check_levels(alphas)
     check_eps(eps, given is not None)
     settings.screening.validate(problem)
     choose(problem, check_count("n_alphas", n_alphas) if given is None else len(given), solver)
-    check_finite(problem.design, columns=column_names(X))
+    check_finite(problem.design, columns=names)
     grid = Grid.of([problem], n_alphas, eps) if given is None else Grid.given(given, problem)
     facts: Facts = {"coefs": lambda fit: fit.coef}
-    names = column_names(X)
     found = path_facts("safe_path", problem, grid, settings, facts, verbose, names)
     training = replace(training, alpha=math.nan)
     return PathResult(training=training, classes=inputs.classes, **found)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_scales
 
@@ -78,7 +79,7 @@ def _flat_at_centre(part: Screened) -> Mask:
     for piece in problem.pieces:
         if piece.is_flat:
             flat |= (pred > piece.lower) & (pred < piece.upper)
-    return flat
+    return on_host(flat)
 
 
 def _how_to_get_closer(result: ScreeningResult, part: Screened) -> str:

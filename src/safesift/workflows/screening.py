@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.threads import computes
 from safesift.design.block_source import BlockSource
 from safesift.design.factory import check_finite
+from safesift.design.placing import placed
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import Penalty
@@ -58,6 +59,7 @@ def screen(
     screening: str | Region = "auto",
     solver: str = "auto",
     fold: Fold = "auto",
+    device: str | None = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -71,7 +73,8 @@ def screen(
 
     Parameters
     ----------
-    X : array, CSR matrix, pandas or polars frame, Design, of shape (n_samples, n_features)
+    X : array, CSR matrix, pandas or polars frame, torch tensor, CuPy array, Design
+        Of shape (n_samples, n_features).
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
         must have been told of the intercept. Or rows in blocks, made by `safesift.blocks`, which
         have their targets and weights with them.
@@ -112,6 +115,9 @@ def screen(
         fastest. One that does not suit the problem is refused with the reason.
     fold : {"auto", "always", "never"}, default="auto"
         Whether samples on a quadratic piece go into a Gram matrix; see `decide`.
+    device : str, optional
+        Where to compute, as "cuda": rows are moved there, as a whole if they fit, else block by
+        block. By default where they are: arrays of torch and CuPy stay on their device.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
     random_state : int, RandomState or None, default=None
@@ -157,18 +163,19 @@ def screen(
         refuse_given(
             "screen", y=(y, None), sample_weight=(sample_weight, None), coef=(coef, None),
             effort=(effort, "full"), screening=(screening, "auto"), solver=(solver, "auto"),
-            fold=(fold, "auto"),
+            fold=(fold, "auto"), device=(device, None),
         )  # fmt: skip
         check_positive("alpha", alpha)
         return screen_blocks(X, training, settings.tol, settings.seed)
-    inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
+    names = column_names(X)
+    inputs = make_problems(placed(X, device), y, sample_weight=sample_weight, **vars(training))
     problems = inputs.problems
     settings.screening.validate(problems[0])
     choose(problems[0], 1, solver)
     points: Sequence[Array | None] = [None] * len(problems)
     if coef is not None:
         points = check_points(problems, coef, intercept)
-    check_finite(problems[0].design, columns=column_names(X))
+    check_finite(problems[0].design, columns=names)
     if coef is None and effort == "full":
         parts = _solved(problems, settings, fold)
     else:
@@ -179,7 +186,7 @@ def screen(
     if verbose:
         print_history(part.fit for part in parts)
     return ScreeningResult(
-        tuple(parts), training, inputs.classes, column_names(X), n_jobs=n_jobs, labels=inputs.labels
+        tuple(parts), training, inputs.classes, names, n_jobs=n_jobs, labels=inputs.labels
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.problem.certificate import Certificate
@@ -122,7 +123,7 @@ class Screened(Brief):
         """How far the bounds stick out of the flat piece; strictly inside where that is proved."""
         self.problem.check_unchanged()
         excess, inside = flat_excess(self.problem, self.bounds), self.decisions.dropped
-        return np.where(inside & (excess >= 0), np.nextafter(0.0, -1.0), excess)
+        return on_host(np.where(inside & (excess >= 0), np.nextafter(0.0, -1.0), excess))
 
     @computes
     def check(self, point: Array) -> Check:
@@ -131,10 +132,11 @@ class Screened(Brief):
         at = self.problem.evaluate(point)
         margin, decisions = self.problem.prediction_error(at), self.decisions
         on_piece = (at.pred - margin > decisions.lower) & (at.pred + margin < decisions.upper)
-        return Check(~on_piece & ~decisions.undecided, self.problem.certify(at).gap)
+        return Check(on_host(~on_piece & ~decisions.undecided), self.problem.certify(at).gap)
 
     def without(self, rows: Mask) -> Screened:
         """The same, with some rows undecided again."""
+        rows = self.problem.design.vector(rows)
         return replace(self, fit=replace(self.fit, decisions=self.decisions.without(rows)))
 
 
@@ -208,15 +210,15 @@ class Verdicts:
     @property
     def undecided(self) -> Mask:
         """Rows still needed once the decided ones are folded."""
-        return np.any([part.decisions.undecided for part in self.parts], axis=0)
+        return np.any([part.fit.undecided for part in self.parts], axis=0)
 
     @property
     def lower(self) -> Array:
-        return _columns([part.bounds.lower for part in self.parts])
+        return _columns([on_host(part.bounds.lower) for part in self.parts])
 
     @property
     def upper(self) -> Array:
-        return _columns([part.bounds.upper for part in self.parts])
+        return _columns([on_host(part.bounds.upper) for part in self.parts])
 
     @property
     def coef(self) -> Array:
@@ -231,7 +233,7 @@ class Verdicts:
     @property
     def weights(self) -> Array:
         """Of the samples."""
-        return self.parts[0].problem.weights
+        return on_host(self.parts[0].problem.weights)
 
     def take(self, *arrays: Any) -> Any:
         """The kept rows of one array, matrix or frame, or of several, in the type they came in.
