@@ -7,8 +7,9 @@ their order. Nothing that is computed depends on who reads which part.
 
 from __future__ import annotations
 
+import mmap
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -115,6 +116,23 @@ class BlockSource(ABC):
     def place(self, part: int) -> str:
         """What a part is, for error messages."""
 
+    # --- of rows that are on a cluster --------------------------------------------------------
+
+    @property
+    def client(self) -> Any:
+        """Who knows of the cluster that the rows are on; None where they are not on any."""
+        return None
+
+    def pieces(self, part: int) -> Sequence[Any]:
+        """What a part is made of there, none where whoever reads it finds it by himself."""
+        return ()
+
+    def holding(self, part: int, pieces: Sequence[Any]) -> BlockSource:
+        """The source for somebody who has these pieces of a part at hand."""
+        return self
+
+    # --- rows ---------------------------------------------------------------------------------
+
     def blocks(self, part: int, checked: bool = False) -> Iterator[Block]:
         """The blocks of a part; where they are `checked`, what cannot be computed with is refused.
 
@@ -140,8 +158,9 @@ class BlockSource(ABC):
 
 
 def _block(raw: Raw, part: int, start: int) -> Block:
-    X = rows_of(as_design(raw.X)).data
-    y = plain_array("y", raw.y)
+    # what lies anywhere in memory is summed in another order: the same rows have the same bits
+    X = _aligned(rows_of(as_design(raw.X)).data)
+    y = np.require(plain_array("y", raw.y), requirements="A")
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
     if len(y) != X.shape[0]:
         raise ValueError(f"there are {X.shape[0]} rows from row {start} on, but {len(y)} targets.")
@@ -152,6 +171,14 @@ def _block(raw: Raw, part: int, start: int) -> Block:
         raise ValueError(f"there are {len(y)} rows from row {start} on, but the weights have shape "
                          f"{weights.shape}.")  # fmt: skip
     return Block(X, y, weights, part, start)
+
+
+def _aligned(X: Any) -> Any:
+    if not sparse.issparse(X):
+        return np.require(X, requirements="A")
+    if all(part.flags.aligned for part in (X.data, X.indices, X.indptr)):
+        return X
+    return X.copy()
 
 
 def _check_entries(block: Block) -> None:
@@ -199,6 +226,18 @@ class ArraySource(BlockSource):
             self.feature_names = tuple(names)
         self._length = rows_in_a_block(self._X, self.memory)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A memory map travels by its name: whoever reads it opens the file."""
+        state = dict(vars(self))
+        for name in ("_X", "_y", "_weight"):
+            if isinstance(state[name], np.memmap) and (place := _place(state[name])) is not None:
+                state[name] = place
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        found = {k: v.opened() if isinstance(v, _MapPlace) else v for k, v in state.items()}
+        self.__dict__.update(found)
+
     @property
     def n_parts(self) -> int:
         return max(-(-self._X.shape[0] // self._length), 1)
@@ -240,6 +279,28 @@ class CallSource(BlockSource):
 
     def place(self, part: int) -> str:
         return f"block {part}"
+
+
+class _MapPlace(NamedTuple):
+    """Where a memory map is."""
+
+    filename: str
+    dtype: Any
+    shape: tuple[int, ...]
+    offset: int
+    order: Any
+
+    def opened(self) -> np.memmap:
+        return np.memmap(self.filename, self.dtype, "r", self.offset, self.shape, self.order)
+
+
+def _place(array: np.memmap) -> _MapPlace | None:
+    """None of a view, such as some of the columns, which is no map of its own."""
+    whole = isinstance(array.base, mmap.mmap) and array.filename is not None
+    if not whole or not (array.flags.c_contiguous or array.flags.f_contiguous):
+        return None
+    order = "C" if array.flags.c_contiguous else "F"
+    return _MapPlace(str(array.filename), array.dtype, array.shape, array.offset, order)
 
 
 def _matrix(X: Any) -> Any:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from safesift.design.block_source import ArraySource, BlockSource, CallSource
+from safesift.design.dask_source import DaskSource
 from safesift.design.file_source import FileSource
 
-__all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "feather", "parquet"]
+__all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "dask", "feather", "parquet"]
 
 
 def arrays(
@@ -131,3 +132,34 @@ def feather(
 ) -> BlockSource:
     """Feather files (version 2); see `parquet`."""
     return FileSource(paths, "feather", target, columns, weight, memory, scale)
+
+
+def dask(
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """A dask array or frame: its partitions stay on the workers of the cluster that has them.
+
+    They are computed anew in every pass unless they are persisted. Without a cluster the threads
+    of this process compute them.
+
+    Parameters
+    ----------
+    X : dask array of shape (n_samples, n_features), or dask frame
+        Chunks of an array hold whole rows.
+    y : dask array or series of the partitions of X, or array
+    weight : the same, optional; or the name of a column
+    target : str, or pair of str for the ends of intervals
+        The column of targets of a frame, in place of y.
+    columns : sequence of str, optional
+        The features of a frame; by default all columns but target and weight.
+    memory, scale
+        As for `arrays`.
+    """
+    return DaskSource(X, y, weight, target, columns, memory, scale)

@@ -32,7 +32,7 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.results import block_model, complain, refuse_given
+from safesift.workflows.scale.results import block_model, complain, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
@@ -117,18 +117,22 @@ class LinearModel(Followable, BaseEstimator):
 
     @whole
     @computes
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             float32 and float64 are used as they are. Or rows in blocks, made by
-            `safesift.blocks`, which have their targets and weights with them.
+            `safesift.blocks`, which have their targets and weights with them; or a dask array or
+            frame, whose partitions are read where they are.
         y : array of shape (n_samples,), or (n_samples, 2) for intervals
             Labels, numbers, or lower and upper ends. None with blocks.
         sample_weight : array of shape (n_samples,), optional
-            Weight 0 is exactly removal, weight 2 exactly repetition.
+            Weight 0 is exactly removal, weight 2 exactly repetition. The name of a column, where
+            X is a dask frame.
+        target : str, or pair of str for the ends of intervals, optional
+            The column of targets, where X is a dask frame, in place of y.
 
         Returns
         -------
@@ -136,7 +140,7 @@ class LinearModel(Followable, BaseEstimator):
         """
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
-        source = self._blocks(X, y, sample_weight)
+        source = self._blocks(X, y, sample_weight, target)
         if source is not None:
             return self._fit_blocks(source, settings, loss, penalty)
         samples = self._read(X, y, sample_weight)
@@ -146,15 +150,14 @@ class LinearModel(Followable, BaseEstimator):
         self._warn(settings, missed(fits), len(fits))
         return self
 
-    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
+    def _blocks(self, X: Any, y: Any, sample_weight: Any, target: Any) -> BlockSource | None:
         """Rows that come in blocks, if these are such; memory maps beyond a size are."""
-        if isinstance(X, BlockSource):
-            refuse_given(
-                "fit", y=(y, None), sample_weight=(sample_weight, None),
-                screening=(self.screening, "auto"), solver=(self.solver, "auto"),
-                warm_start=(self.warm_start, False),
-            )  # fmt: skip
-            return X
+        source = rows_in_blocks(
+            "fit", X, y, sample_weight, target, screening=(self.screening, "auto"),
+            solver=(self.solver, "auto"), warm_start=(self.warm_start, False),
+        )  # fmt: skip
+        if source is not None:
+            return source
         large = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _LARGEST_MAP
         usual = self.screening == "auto" and self.solver == "auto" and not self.warm_start
         smooth = math.isfinite(self._checked_loss().proved_smoothness)

@@ -6,12 +6,43 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Codes = NDArray[np.uint8]
+
+
+def _pack(codes: Codes, bits: int) -> Codes:
+    """Small numbers, several to a byte."""
+    per_byte = 8 // bits
+    padded = np.zeros(-(-len(codes) // per_byte) * per_byte, dtype=np.uint8)
+    padded[: len(codes)] = codes
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    found = np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
+    return found.astype(np.uint8)
+
+
+def _unpack(packed: Codes, bits: int, n: int) -> Codes:
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((packed[:, None] >> shifts) & (2**bits - 1)).ravel()[:n]
+
+
+class Packed(NamedTuple):
+    """The pieces of some rows on their way to somebody else."""
+
+    data: Codes
+    bits: int
+    n: int
+
+    @classmethod
+    def of(cls, codes: Codes) -> Packed:
+        bits = 2 if np.max(codes, initial=0) < 4 else 4
+        return cls(_pack(codes, bits), bits, len(codes))
+
+    def unpacked(self) -> Codes:
+        return _unpack(*self)
 
 
 class CodeStore:
@@ -74,18 +105,12 @@ class CodeStore:
             packed = self._memory[start : start + size]
         else:
             packed = np.frombuffer(os.pread(self._file.fileno(), size, start), dtype=np.uint8)
-        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
-        return ((packed[:, None] >> shifts) & (2**self._bits - 1)).ravel()[: self.lengths[part]]
+        return _unpack(packed, self._bits, self.lengths[part])
 
     def put(self, part: int, problem: int, codes: Codes) -> None:
         """Replace the numbers of one part for one problem."""
         start, size = self._place(part, problem)
-        per_byte = 8 // self._bits
-        padded = np.zeros(size * per_byte, dtype=np.uint8)
-        padded[: len(codes)] = codes
-        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
-        packed = np.bitwise_or.reduce(padded.reshape(size, per_byte) << shifts, axis=1)
-        packed = packed.astype(np.uint8)
+        packed = _pack(codes, self._bits)
         if self._file is None:
             self._memory[start : start + size] = packed
         else:

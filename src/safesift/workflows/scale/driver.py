@@ -23,8 +23,8 @@ from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.quadratic import Model, minimise
 from safesift.workflows.scale.certificate import Extent, Proof, proof
 from safesift.workflows.scale.codes import CodeStore
-from safesift.workflows.scale.engine import Engine, Tree
-from safesift.workflows.scale.found import Balance, Found, Held, added
+from safesift.workflows.scale.engine import Engine, Task
+from safesift.workflows.scale.found import Balance, Found, Held, PartFound
 from safesift.workflows.scale.passes import Pass, Query, coded, pieces_of
 from safesift.workflows.scale.reading import Reading
 
@@ -143,9 +143,9 @@ class Driver:
         self._prepare(active)
         found, held = self._pass([state.query for state in active], active)
         self.n_passes += 1
-        progress.report("passes", self.n_passes, MOST_PASSES)
         for k, state in enumerate(active):
             self._take(state, found[k], active, len(held))
+        progress.report(self._news(active), self.n_passes, MOST_PASSES)
         for k, state in enumerate(active):
             own = held.of(k)
             if self._is_done(state):
@@ -153,6 +153,15 @@ class Driver:
                 self._settle(state, own)
             else:
                 state.query = replace(state.query, point=self._next(state, own))
+
+    def _news(self, active: list[State]) -> str:
+        """What a pass found, in a few words."""
+        last = [state.history[-1] for state in active]
+        gap, n_undecided = (
+            max(getattr(one, name) for one in last) for name in ("relative_gap", "n_undecided")
+        )
+        decided = 100.0 * (1.0 - n_undecided / self._extent.n_rows)
+        return f"pass {self.n_passes}: relative gap {gap:.1e}, {decided:.1f} % of rows decided"
 
     # --- a pass -------------------------------------------------------------------------------
 
@@ -177,19 +186,21 @@ class Driver:
         numbers = [state.number for state in active]
         parts = list(self._codes.lengths)
         tasks = _Tasks(self._codes, parts, numbers)
-        tree, held = Tree(added), [self._nothing.wanted_by(len(queries))]
+        held = [self._nothing.wanted_by(len(queries))]
         n_bytes, n_seen = 0.0, 0
-        for result in self._engine.map(task, tasks):
+
+        def take(result: PartFound) -> None:
+            nonlocal n_bytes, n_seen
             for number, codes in zip(numbers, result.codes, strict=True):
                 self._codes.put(result.part, number, codes)
-            held += result.held
+            held.extend(result.held)
             n_bytes += self._row_bytes * sum(map(len, result.held))
             n_seen += self._codes.lengths[result.part]
+            progress.report_within(f"pass {self.n_passes + 1}", n_seen, n_rows)
             if n_bytes > 2 * self._budget and not self._folds:
                 raise MemoryError(self._too_many(n_bytes, n_seen))
-            if result.problems:
-                tree.add(result.problems)
-        return tree.total(), Held.together(held)
+
+        return self._engine.carry_out(task, tasks, take), Held.together(held)
 
     def _too_many(self, n_bytes: float, n_rows: int) -> str:
         memory = self._reading.source.memory
@@ -323,7 +334,7 @@ class _Tasks(Sequence):
         if isinstance(place, slice):
             return [self[k] for k in range(*place.indices(len(self)))]
         part = self.parts[place]
-        return part, [self.codes.get(part, number) for number in self.numbers]
+        return Task(part, [self.codes.get(part, number) for number in self.numbers])
 
 
 def _expansion(folded: Folded, proved: Proof) -> Folded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from safesift.arithmetic.numerics import EPS
 from safesift.design.pool import stacked
 from safesift.problem.evaluation import Folded
 from safesift.problem.looks import SampleSums
+from safesift.workflows.scale.codes import Packed
 
 Array = NDArray[np.float64]
 
@@ -92,8 +92,10 @@ class Found:
         )
 
 
-def added(one: Sequence[Found], other: Sequence[Found]) -> tuple[Found, ...]:
-    """The sums of several problems, of two sets of rows."""
+def added(one: tuple[Found, ...], other: tuple[Found, ...]) -> tuple[Found, ...]:
+    """The sums of several problems, of two sets of rows; there are none of no rows."""
+    if not one or not other:
+        return one or other
     return tuple(mine.plus(theirs) for mine, theirs in zip(one, other, strict=True))
 
 
@@ -172,6 +174,15 @@ class PartFound:
     problems: tuple[Found, ...]
     codes: list[NDArray[np.uint8]]
     held: list[Held]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels with two bits or four for a row."""
+        packed = [Packed.of(one) for one in self.codes]
+        return _part_found, (self.part, self.problems, packed, self.held)
+
+
+def _part_found(part: int, problems: Any, codes: list[Packed], held: Any) -> PartFound:
+    return PartFound(part, problems, [one.unpacked() for one in codes], held)
 
 
 # --- what is folded, of rows that come and go -------------------------------------------------

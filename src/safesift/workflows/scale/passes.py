@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
+from safesift.design.block_source import BlockSource
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
@@ -25,6 +26,7 @@ from safesift.problem.evaluation import Evaluation, Folded
 from safesift.problem.inputs import as_intervals
 from safesift.problem.problem import Problem, evaluate_together
 from safesift.problem.risk import Risk, Targets, WeightedRows
+from safesift.workflows.scale.engine import Task
 from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
 from safesift.workflows.scale.reading import Reading, Ready
 
@@ -117,9 +119,19 @@ class Pass:
     most_held: float = 1.0
     folds: bool = True
 
-    def __call__(self, task: tuple[int, Sequence[Codes]]) -> PartFound:
+    @property
+    def source(self) -> BlockSource:
+        return self.reading.source
+
+    plus = staticmethod(added)
+
+    def parted(self, found: PartFound) -> tuple[tuple[Found, ...], PartFound]:
+        """Sums are added up, the pieces of rows and those that are held are told."""
+        return found.problems, replace(found, problems=())
+
+    def __call__(self, task: Task) -> PartFound:
         """What is found in a part, given the pieces on which its rows are folded so far."""
-        part, codes = task
+        part, codes = task.part, task.codes
         found: tuple[Found, ...] = ()
         pieces: list[list[Codes]] = [[] for _ in self.queries]
         held: list[Held] = []
@@ -129,7 +141,7 @@ class Pass:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 looks = self._looks(ready)
                 mine = tuple(self._found(looks, k, before) for k in range(len(looks)))
-            found = mine if not found else added(found, mine)
+            found = added(found, mine)
             for own, look in zip(pieces, looks, strict=True):
                 own.append(look.codes)
             held += self._held(ready, looks)

@@ -23,12 +23,17 @@ class ChangedBlockError(ChangedDataError):
     """A block is not what it was in an earlier pass."""
 
     def __init__(self, place: str, first: int, n_rows: int) -> None:
+        self._told = place, first, n_rows
         RuntimeError.__init__(
             self,
             f"{place} changed between two passes over it (somewhere in the {n_rows} rows from row "
             f"{first} of it on), and what was computed so far is of no use: begin again with data "
             "that stay as they are.",
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It may be raised by somebody else."""
+        return type(self), self._told
 
 
 @dataclass(frozen=True, eq=False)

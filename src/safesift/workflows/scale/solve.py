@@ -20,8 +20,8 @@ from safesift.penalties import Penalty
 from safesift.problem.risk import check_shares
 from safesift.workflows.scale.certificate import Extent
 from safesift.workflows.scale.codes import CodeStore, RowMask
-from safesift.workflows.scale.driver import Driver, PassRecord, State
-from safesift.workflows.scale.engine import Engine, Threads, Tree
+from safesift.workflows.scale.driver import MOST_PASSES, Driver, PassRecord, State
+from safesift.workflows.scale.engine import Engine, Task, engine_for
 from safesift.workflows.scale.found import Held
 from safesift.workflows.scale.passes import Query, flat_codes, piecewise
 from safesift.workflows.scale.reading import Reading, Scaling
@@ -133,10 +133,10 @@ class Solution:
     n_passes: int
 
 
-def solve_blocks(source: BlockSource, model: BlockModel, engine: Engine | None = None) -> Solution:
+def solve_blocks(source: BlockSource, model: BlockModel) -> Solution:
     """Solve the problems of a source, a pass at a time."""
     model.refuse()
-    engine = Threads() if engine is None else engine
+    engine = engine_for(source)
     surveyed = _surveyed(source, model, engine)
     reading = _reading(source, model, surveyed)
     queries = _queries(model, reading.classes)
@@ -179,11 +179,16 @@ def solve_blocks(source: BlockSource, model: BlockModel, engine: Engine | None =
 
 def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveyed:
     survey = Survey(source, model.loss.task)
-    tree = Tree(survey.plus)
-    for found in engine.map(survey, range(source.n_parts)):
-        tree.add(found)
-    surveyed: Surveyed = tree.total()
-    progress.report("passes", 1, 1)
+    tasks = [Task(part) for part in range(source.n_parts)]
+    n_seen = 0
+
+    def take(n_rows: int) -> None:
+        nonlocal n_seen
+        n_seen += n_rows
+        progress.report_within("pass 1", n_seen, source.n_rows or 0)
+
+    surveyed: Surveyed = engine.carry_out(survey, tasks, take)
+    progress.report("pass 1: what there is", 1, MOST_PASSES)
     if surveyed.n_rows == 0:
         raise ValueError("there are no rows: give at least one block that has some.")
     if not surveyed.weight > 0:

@@ -15,6 +15,7 @@ from safesift.design.factory import as_design
 from safesift.design.pool import stacked
 from safesift.design.rows import rows_of
 from safesift.problem.inputs import as_intervals
+from safesift.workflows.scale.engine import Task
 
 Array = NDArray[np.float64]
 
@@ -147,11 +148,15 @@ class Survey:
         """Whether targets are labels."""
         return self.task == "classification"
 
-    def __call__(self, part: int) -> Surveyed:
-        found = Surveyed(seals={part: []})
-        for block in self.source.blocks(part, checked=True):
+    def __call__(self, task: Task) -> Surveyed:
+        found = Surveyed(seals={task.part: []})
+        for block in self.source.blocks(task.part, checked=True):
             found = self.plus(found, self._of(block))
         return found
+
+    def parted(self, found: Surveyed) -> tuple[Surveyed, int]:
+        """All of it is added up; how many rows a part has is told."""
+        return found, found.n_rows
 
     def _of(self, block: Block) -> Surveyed:
         rows = rows_of(as_design(block.X, intercept=True)).as_held()
