@@ -29,7 +29,7 @@ dd = pytest.importorskip("dask.dataframe")
 
 
 def fitted(rows, **given) -> ss.SafeClassifier:
-    return ss.SafeClassifier(alpha=1e-3, n_jobs=1).fit(rows, **given)
+    return ss.SafeClassifier(alpha=1e-3, n_jobs=1, random_state=0).fit(rows, **given)
 
 
 def bits(model) -> tuple:
