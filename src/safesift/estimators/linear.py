@@ -149,11 +149,7 @@ class LinearModel(Followable, BaseEstimator):
     def _blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
         """Rows that come in blocks, if these are such; memory maps beyond a size are."""
         if isinstance(X, BlockSource):
-            refuse_given(
-                "fit", y=(y, None), sample_weight=(sample_weight, None),
-                screening=(self.screening, "auto"), solver=(self.solver, "auto"),
-                warm_start=(self.warm_start, False),
-            )  # fmt: skip
+            self._refuse_with_blocks(y, sample_weight, warm_start=(self.warm_start, False))
             return X
         large = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _LARGEST_MAP
         usual = self.screening == "auto" and self.solver == "auto" and not self.warm_start
@@ -161,6 +157,13 @@ class LinearModel(Followable, BaseEstimator):
         if large and usual and smooth and y is not None:
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
         return None
+
+    def _refuse_with_blocks(self, y: Any, sample_weight: Any, **more: Any) -> None:
+        """Refuse what means nothing for rows that come in blocks."""
+        refuse_given(
+            "fit", y=(y, None), sample_weight=(sample_weight, None),
+            screening=(self.screening, "auto"), solver=(self.solver, "auto"), **more,
+        )  # fmt: skip
 
     def _fit_blocks(
         self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty
@@ -170,15 +173,19 @@ class LinearModel(Followable, BaseEstimator):
         training = Training(loss, penalty, alpha, None, bool(self.fit_intercept))
         model = block_model(training, [alpha], settings.tol, settings.seed)
         solution = solve_blocks(source, replace(model, class_weights=self._block_weights))
+        self._publish_blocks(solution)
+        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
+        return self
+
+    def _publish_blocks(self, solution: Solution, **more: Any) -> None:
+        """Set the attributes of a model of rows that came in blocks."""
         self.n_features_in_ = len(solution.fits[0][0].coef)
-        names = source.feature_names
+        names = solution.reading.source.feature_names
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.__dict__.update(self._block_attributes(solution))
-        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
-        return self
+        self.__dict__.update(more | self._block_attributes(solution))
 
     def _block_weights(self, classes: NDArray, totals: Array) -> Array | None:
         """What the weights of classes are multiplied by; None for nothing."""
