@@ -128,6 +128,21 @@ def test_a_clearance_that_is_not_looked_at(monkeypatch):
     assert fails(laws.law_verdicts_are_right, some(100))
 
 
+def test_a_step_beyond_the_clearance_that_is_proved_without_a_pass(monkeypatch):
+    """What is folded then is not what rows have there."""
+    cases = [*some(60), *some(60, loss="hinge")]
+    assert not fails(laws.law_gap_bounds_suboptimality, cases[::6])
+    whole = driver.Driver._proved_nearby
+
+    def careless(self, state, held, proposed):
+        state.proof = replace(state.proved, clearance=np.inf)
+        return whole(self, state, held, proposed)
+
+    monkeypatch.setattr(driver.Driver, "_proved_nearby", careless)
+    monkeypatch.setattr(driver, "_NEAR", 1e-2)
+    assert fails(laws.law_gap_bounds_suboptimality, cases) or fails(laws.law_same_value, cases)
+
+
 def test_a_radius_that_is_too_small(monkeypatch):
     whole = certificate.ball_radius
     monkeypatch.setattr(certificate, "ball_radius", lambda *a: 1e-3 * whole(*a))

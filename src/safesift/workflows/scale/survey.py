@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -83,12 +84,12 @@ def _drawn_rows(
     """Which rows are drawn, as `Sample.cut` has them."""
     if len(keys) <= most:
         return np.arange(len(keys))
-    order = np.argsort(keys, kind="stable")
-    chosen = np.zeros(len(keys), dtype=bool)
-    chosen[order[:most]] = True
+    chosen = keys <= np.partition(keys, most - 1)[most - 1]
     if labelled:
         for label in np.unique(y):
-            chosen[order[y[order] == label][:_OF_A_LABEL]] = True
+            mine = np.flatnonzero(y == label)
+            few = min(_OF_A_LABEL, len(mine))
+            chosen[mine[keys[mine] <= np.partition(keys[mine], few - 1)[few - 1]]] = True
     return np.flatnonzero(chosen)
 
 
@@ -116,7 +117,7 @@ class Surveyed:
     row_length : int
         The largest number of entries in a row.
     norms : float
-        The sum of the row norms, with a one at the end of each.
+        The sum of the row norms, with a one at the end of each, at most.
     moments : Moments or None
         Of the columns, where they are to be scaled.
     sample : Sample or None
@@ -198,7 +199,7 @@ class Survey:
             label_weights=label_weights,
             counts={(block.part, block.start): counts},
             row_length=rows.row_length,
-            norms=float(rows.row_norms.sum()),
+            norms=block.n_rows * (block.largest * math.sqrt(rows.row_length) + 1.0),
             moments=None if self.source.scale is None else _moments(block),
             sample=self._drawn(block),
         )
