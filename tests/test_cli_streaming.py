@@ -83,14 +83,15 @@ def test_a_directory_and_a_budget_are_streamed_too(folder):
 
 
 def test_it_says_what_was_kept(folder):
-    result = run("screen", folder / "clicks", *COLUMNS, "--scale", "standard", "-o", folder / "k")
+    result = run("screen", folder / "clicks", *COLUMNS, "--scale", "standard", "-o", folder / "k",
+                 "--memory", "500 KB")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     text = " ".join(result.stdout.split())
     for words in (f"of {N} rows kept", "passes", "certified: the dropped rows cannot", "(parquet)",
                   "no is -1, yes is +1", "alpha_kept = "):  # fmt: skip
         assert words in text, words
     lines = result.stderr.splitlines()
-    assert len(lines) >= 3
+    assert len(lines) >= 2
     for number, line in enumerate(lines, start=1):
         assert line.startswith(f"screening: pass {number}: ") and line.endswith("rows/s"), line
         assert f"{N} rows in" in line
@@ -108,7 +109,6 @@ def test_it_says_what_was_kept(folder):
         (["--proof", "p.npz"], "--proof is for one file in memory"),
         (["--scale", "minmax"], "--scale minmax is for one file in memory"),
         (["--features", "x0"], "Give --features or --ignore, not both."),
-        (["--loss", "hinge"], "has kinks"),
         (["--target", "lable"], "has no column 'lable'"),
         (["--ignore", "nome"], "--ignore names 'nome', and there is no such column."),
         (["--ignore", "day"], "the column 'name' of type string holds no numbers"),

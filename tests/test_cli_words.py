@@ -73,10 +73,6 @@ PROVOKED += [
     ("nan.csv", IN_BLOCKS, "nan.csv: a feature is missing or infinite (first in row 2, column "
      "'a'): fill them in, or remove those rows, before."),
     ("halves.csv", IN_BLOCKS, "halves.csv: the target is continuous (such as 1.5 in row 2)"),
-    ("halves.csv", (*IN_BLOCKS, "--loss", "hinge"), "--loss hinge has kinks, at which slopes are "
-     "not known from predictions, and cannot be certified a block at a time: use its smooth "
-     "relative ('squared_hinge', 'smoothed_hinge', 'squared_epsilon_insensitive', "
-     "'smoothed_epsilon_insensitive'), or one file and no --memory."),
 ]  # fmt: skip
 CASES = [("screen", *case) for case in PROVOKED] + [("compress", *case) for case in CHOSEN]
 

@@ -40,12 +40,12 @@ def bits(model) -> tuple:
 
 
 def here() -> tuple:
-    with laws.small_samples(200):
+    with laws.small_samples(200, whole=False):
         return bits(fitted(ss.blocks.calls(make, N_BLOCKS)))
 
 
 def on(client, rows, **given) -> tuple:
-    with laws.small_samples(200), ss.engine(client):
+    with laws.small_samples(200, whole=False), ss.engine(client):
         return bits(fitted(rows, **given))
 
 
@@ -86,7 +86,7 @@ def test_rows_that_are_not_aligned_in_memory_have_the_same_bits():
         buffer[...] = X
         return buffer, y, weights
 
-    with laws.small_samples(200):
+    with laws.small_samples(200, whole=False):
         assert bits(fitted(ss.blocks.calls(moved, N_BLOCKS))) == here()
 
 
@@ -118,7 +118,7 @@ def deadly(folder: str, pass_: int, part: int):
     return make_block
 
 
-@pytest.mark.parametrize(("pass_", "part"), [(2, 4), (3, N_BLOCKS - 1)])
+@pytest.mark.parametrize(("pass_", "part"), [(1, 4), (2, N_BLOCKS - 1)])
 def test_a_worker_that_is_killed_in_a_pass_changes_nothing(pass_, part, tmp_path):
     client = whole_cluster()
     before = set(client.run(os.getpid).values())
@@ -130,7 +130,8 @@ def test_a_worker_that_is_killed_in_a_pass_changes_nothing(pass_, part, tmp_path
 def test_a_stale_sum_after_a_retry_breaks_the_law(monkeypatch):
     """Parts of a pass under the keys of the one before: the scheduler has them, and takes them."""
     client, whole = Some(whole_cluster(), 3), dask_engine.Dask._key
-    case = laws.Cut(Recipe("squared_hinge", "l2", seed=3), (0.2, 0.5, 0.7))
+    # a loss that curves everywhere takes several passes
+    case = laws.Cut(Recipe("logistic", "l2", seed=3), (0.2, 0.5, 0.7))
     law_same_bits_on_workers(case, client)
 
     def stale(self, what, number):
@@ -205,7 +206,7 @@ def test_partitions_of_a_frame_stay_where_they_are(tmp_path):
         assert found == known
         assert len(pids_of_reads(tmp_path)) == N_BLOCKS
         # inside nothing: the client of the process is that of the frame
-        with laws.small_samples(200):
+        with laws.small_samples(200, whole=False):
             assert bits(fitted(kept, target="label", sample_weight="w")) == known
             # and one that is not persisted is read anew in every pass
             model = fitted(lazy, target="label", sample_weight="w")
@@ -220,7 +221,7 @@ def test_arrays_of_dask_with_and_without_a_cluster():
     X, y, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     chunked = da.from_array(X, chunks=(LENGTH, P))
     targets, s = da.from_array(y, chunks=1000), da.from_array(weights, chunks=LENGTH)
-    with laws.small_samples(200):
+    with laws.small_samples(200, whole=False):
         found = bits(fitted(chunked, y=targets, sample_weight=s))
         assert found == here() == bits(fitted(chunked, y=y, sample_weight=weights))
     client = whole_cluster()

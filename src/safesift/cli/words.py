@@ -45,7 +45,6 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"(?<=: )X contains NaN or infinity", "a feature is missing or infinite"),
     (r"(?<=: )y\b", "the target"),
     (r"(?<=\(such as )(\S+) in row (\d+)", lambda match: f"{match[1]} in row {int(match[2]) + 1}"),
-    (r"^loss=(\w+)\([^)]*\)(?= has kinks)", lambda match: _name("loss", match[1])),
     (r"(?<=\()first (?:at|in row) (\d+)", _later_row),
     (r"(?<=rows )\(\d+(?:, \d+)*(?=[,)])", _later_rows),
     (r"(?<=row )\(\d+(?=\))", _later_rows),
@@ -54,7 +53,6 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
      "fill missing values in with --impute mean, or remove those rows"),
     (r"rescale the features first", "use --scale standard"),
     (r"scale the columns \((?:StandardScaler|scale='standard')\)", "use --scale standard"),
-    (r", or rows in memory(?=\.$)", ", or one file and no --memory"),
     (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
     # the model
     (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),

@@ -10,8 +10,9 @@ from __future__ import annotations
 import mmap
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,11 @@ Array = NDArray[np.float64]
 
 # numbers in a block: few enough for several of them to be held at a time, many enough for a thread
 BLOCK_ENTRIES = 2**21
+
+# entries below that can be squared and added up, however many there are
+_SURELY_SQUARED = 1e140
+# what a short text takes as an object
+_TEXT_BYTES = 56
 
 _SCALES = (None, "standard")
 
@@ -66,6 +72,26 @@ class Block:
     def n_rows(self) -> int:
         return self.X.shape[0]
 
+    @property
+    def n_bytes(self) -> int:
+        """What it takes in memory."""
+        X = self.X
+        parts = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+        texts = _TEXT_BYTES * len(self.y) if self.y.dtype == object else 0
+        return texts + sum(part.nbytes for part in (*parts, self.y, self.weights))
+
+    @property
+    def largest(self) -> float:
+        """max |entry|; NaN where one is."""
+        entries = self.X.data if sparse.issparse(self.X) else self.X
+        if not entries.size:
+            return 0.0
+        return float(np.maximum(entries.max(), -float(entries.min())))
+
+    def copy(self) -> Block:
+        """The same rows in arrays of its own."""
+        return replace(self, X=self.X.copy(), y=self.y.copy(), weights=self.weights.copy())
+
     def seal(self) -> bytes:
         """Sixteen bytes by which whoever reads the block again notices that it has changed."""
         y = self.y if self.y.dtype.kind in "fiub" else _as_bytes(self.y)
@@ -81,6 +107,8 @@ class BlockSource(ABC):
         What may be held at a time: of rows, and of matrices with a row for each column.
     scale : None or "standard"
         Whether columns are divided by their deviation, and centred, before anything is fitted.
+    checkpoint : str or Path, optional
+        A directory by which a run that was killed goes on after its last completed pass.
 
     Attributes
     ----------
@@ -93,11 +121,18 @@ class BlockSource(ABC):
     feature_names: tuple[str, ...] | None = None
     n_rows: int | None = None
 
-    def __init__(self, memory: int | str, scale: str | None) -> None:
+    def __init__(
+        self, memory: int | str, scale: str | None, checkpoint: str | Path | None = None
+    ) -> None:
         self.memory = check_memory(memory)
         if scale not in _SCALES:
             raise ValueError(f"scale must be None or 'standard', got {scale!r}.")
+        if not isinstance(checkpoint, str | Path | None):
+            raise TypeError(
+                f"checkpoint must be a directory, got {type(checkpoint).__name__}: name one."
+            )
         self.scale = scale
+        self.checkpoint = None if checkpoint is None else Path(checkpoint)
 
     def __repr__(self) -> str:
         rows = "" if self.n_rows is None else f", {self.n_rows} rows"
@@ -115,6 +150,13 @@ class BlockSource(ABC):
     @abstractmethod
     def place(self, part: int) -> str:
         """What a part is, for error messages."""
+
+    def to_keep(self, block: Block) -> Block | None:
+        """A block that stays as it is; None where it costs nothing to have it again.
+
+        Whoever makes blocks may fill the same memory again: a copy, here.
+        """
+        return block.copy()
 
     # --- of rows that are on a cluster --------------------------------------------------------
 
@@ -146,8 +188,10 @@ class BlockSource(ABC):
             try:
                 block = _block(raw, part, start)
                 if checked:
-                    rows = rows_of(as_design(block.X)).as_held()
-                    check_finite(rows, first_row=start, columns=self.feature_names)
+                    # row norms, which tell what is wrong and where, cost more than a look
+                    if not block.largest < _SURELY_SQUARED:
+                        rows = rows_of(as_design(block.X)).as_held()
+                        check_finite(rows, first_row=start, columns=self.feature_names)
                     _check_entries(block)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"{self.place(part)}: {error}") from None
@@ -209,8 +253,16 @@ def _as_bytes(y: NDArray) -> NDArray:
 class ArraySource(BlockSource):
     """Rows of one matrix in memory or in a memory map, in slices."""
 
-    def __init__(self, X: Any, y: Any, weight: Any, memory: int | str, scale: str | None) -> None:
-        super().__init__(memory, scale)
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        weight: Any,
+        memory: int | str,
+        scale: str | None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        super().__init__(memory, scale, checkpoint)
         self._X = X.tocsr() if sparse.issparse(X) else _matrix(X)
         self._y, self._weight = plain_array("y", y), weight
         if self._weight is not None:
@@ -248,6 +300,9 @@ class ArraySource(BlockSource):
         yield Raw(np.asarray(self._X[rows]) if not sparse.issparse(self._X) else self._X[rows],
                   self._y[rows], weights)  # fmt: skip
 
+    def to_keep(self, block: Block) -> None:
+        return None
+
     def place(self, part: int) -> str:
         first = part * self._length
         return f"rows {first} to {min(first + self._length, self._X.shape[0]) - 1}"
@@ -256,8 +311,15 @@ class ArraySource(BlockSource):
 class CallSource(BlockSource):
     """Blocks that a function makes, each by its number."""
 
-    def __init__(self, make: Any, n_blocks: int, memory: int | str, scale: str | None) -> None:
-        super().__init__(memory, scale)
+    def __init__(
+        self,
+        make: Any,
+        n_blocks: int,
+        memory: int | str,
+        scale: str | None,
+        checkpoint: str | Path | None = None,
+    ) -> None:
+        super().__init__(memory, scale, checkpoint)
         if not callable(make):
             raise TypeError(f"make_block must be a function, got {type(make).__name__}.")
         if not isinstance(n_blocks, int | np.integer) or n_blocks < 1:

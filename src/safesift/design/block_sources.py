@@ -8,6 +8,7 @@ matrices, fits into `memory`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from safesift.design.block_source import ArraySource, BlockSource, CallSource
@@ -18,7 +19,13 @@ __all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "dask", "feather", 
 
 
 def arrays(
-    X: Any, y: Any, weight: Any = None, *, memory: int | str = "1 GB", scale: str | None = None
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    *,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """The rows of one matrix, such as a memory map, which is never copied whole.
 
@@ -33,6 +40,10 @@ def arrays(
     scale : None or "standard", default=None
         "standard": columns are centred and divided by their deviation, found in the first pass.
         What is certified is then the scaled problem; coefficients are told in the units of X.
+    checkpoint : str or Path, optional
+        A directory, such as "run/", in which it is written after every pass how far a run has come:
+        one that was killed goes on there. It belongs to one run: with other data or arguments it
+        is refused. It is read with `pickle`, so name none that others may write to.
 
     Examples
     --------
@@ -45,7 +56,7 @@ def arrays(
     >>> bool(np.allclose(model.coef_, ss.SafeClassifier(alpha=1e-3).fit(X, y).coef_, atol=1e-3))
     True
     """
-    return ArraySource(X, y, weight, memory, scale)
+    return ArraySource(X, y, weight, memory, scale, checkpoint)
 
 
 def calls(
@@ -54,6 +65,7 @@ def calls(
     *,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Blocks that a function makes again whenever it is asked to.
 
@@ -63,10 +75,10 @@ def calls(
         `make_block(k)` returns (X, y) or (X, y, weight) for k = 0 … n_blocks − 1: always the same
         for the same k, on whatever thread it is called. Rows may be an array or a CSR matrix.
     n_blocks : int
-    memory, scale
+    memory, scale, checkpoint
         As for `arrays`.
     """
-    return CallSource(make_block, n_blocks, memory, scale)
+    return CallSource(make_block, n_blocks, memory, scale, checkpoint)
 
 
 def parquet(
@@ -77,6 +89,7 @@ def parquet(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Parquet files, a row group at a time, only the columns that are needed.
 
@@ -89,10 +102,10 @@ def parquet(
     columns : sequence of str, optional
         The features; by default all columns but target and weight.
     weight : str, optional
-    memory, scale
+    memory, scale, checkpoint
         As for `arrays`.
     """
-    return FileSource(paths, "parquet", target, columns, weight, memory, scale)
+    return FileSource(paths, "parquet", target, columns, weight, memory, scale, checkpoint)
 
 
 def csv(
@@ -103,9 +116,10 @@ def csv(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """CSV files with a header, each read from its beginning in every pass; see `parquet`."""
-    return FileSource(paths, "csv", target, columns, weight, memory, scale)
+    return FileSource(paths, "csv", target, columns, weight, memory, scale, checkpoint)
 
 
 def arrow(
@@ -116,9 +130,10 @@ def arrow(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Arrow IPC files; see `parquet`."""
-    return FileSource(paths, "arrow", target, columns, weight, memory, scale)
+    return FileSource(paths, "arrow", target, columns, weight, memory, scale, checkpoint)
 
 
 def feather(
@@ -129,9 +144,10 @@ def feather(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Feather files (version 2); see `parquet`."""
-    return FileSource(paths, "feather", target, columns, weight, memory, scale)
+    return FileSource(paths, "feather", target, columns, weight, memory, scale, checkpoint)
 
 
 def dask(

@@ -6,13 +6,14 @@ import glob
 import importlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os.path import dirname
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from safesift.design.block_source import BLOCK_ENTRIES, BlockSource, Raw
+from safesift.design.block_source import BLOCK_ENTRIES, Block, BlockSource, Raw
 from safesift.registry import naming_extra
 
 _FORMATS = ("parquet", "csv", "arrow", "feather")
@@ -45,15 +46,16 @@ class FileSource(BlockSource):
         weight: str | None,
         memory: int | str,
         scale: str | None,
+        checkpoint: str | Path | None = None,
     ) -> None:
-        super().__init__(memory, scale)
+        super().__init__(memory, scale, checkpoint)
         assert kind in _FORMATS
         self.kind, self.root, self._files = kind, *found_files(paths)
         dataset = _dataset(self._files, kind, self.root)
         # of the files, partition columns included
         self.schema: Any = dataset.schema
         self._targets = [target] if isinstance(target, str) else list(target)
-        self._weight = weight
+        self.weight_column = weight
         others = {*self._targets, *filter(None, [weight])}
         names = self.schema.names
         features = [name for name in names if name not in others]
@@ -93,8 +95,12 @@ class FileSource(BlockSource):
         group = "" if not groups else f", row group {groups[0].id}"
         return f"{self.path(part)}{group}"
 
+    def to_keep(self, block: Block) -> Block:
+        # features were decoded into an array of their own; targets may be a view of the whole table
+        return replace(block, y=block.y.copy())
+
     def raw(self, part: int) -> Iterator[Raw]:
-        wanted = [*self._features, *self._targets, *filter(None, [self._weight])]
+        wanted = [*self._features, *self._targets, *filter(None, [self.weight_column])]
         for batch in self.batches(part, wanted):
             yield self.decoded(batch)
 
@@ -139,7 +145,9 @@ class FileSource(BlockSource):
         X = self.features(table)
         targets = [table.column(name).to_numpy() for name in self._targets]
         y = targets[0] if len(targets) == 1 else np.column_stack(targets)
-        return Raw(X, y, None if self._weight is None else _numbers(table, self._weight))
+        return Raw(
+            X, y, None if self.weight_column is None else _numbers(table, self.weight_column)
+        )
 
     def features(self, table: Any) -> Any:
         """Those of a table, as a matrix."""

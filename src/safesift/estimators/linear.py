@@ -32,7 +32,7 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.results import block_model, complain, rows_in_blocks
+from safesift.workflows.scale.results import block_model, complain, refuse_given, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
@@ -165,6 +165,13 @@ class LinearModel(Followable, BaseEstimator):
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
         return None
 
+    def _refuse_with_blocks(self, y: Any, sample_weight: Any, **more: Any) -> None:
+        """Refuse what means nothing for rows that come in blocks."""
+        refuse_given(
+            "fit", y=(y, None), sample_weight=(sample_weight, None),
+            screening=(self.screening, "auto"), solver=(self.solver, "auto"), **more,
+        )  # fmt: skip
+
     def _fit_blocks(
         self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty
     ) -> Self:
@@ -173,15 +180,19 @@ class LinearModel(Followable, BaseEstimator):
         training = Training(loss, penalty, alpha, None, bool(self.fit_intercept))
         model = block_model(training, [alpha], settings.tol, settings.seed)
         solution = solve_blocks(source, replace(model, class_weights=self._block_weights))
+        self._publish_blocks(solution)
+        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
+        return self
+
+    def _publish_blocks(self, solution: Solution, **more: Any) -> None:
+        """Set the attributes of a model of rows that came in blocks."""
         self.n_features_in_ = len(solution.fits[0][0].coef)
-        names = source.feature_names
+        names = solution.reading.source.feature_names
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.__dict__.update(self._block_attributes(solution))
-        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
-        return self
+        self.__dict__.update(more | self._block_attributes(solution))
 
     def _block_weights(self, classes: NDArray, totals: Array) -> Array | None:
         """What the weights of classes are multiplied by; None for nothing."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Codes = NDArray[np.uint8]
+
+# what is written to a file at a time
+_PIECE = 2**24
 
 
 def _pack(codes: Codes, bits: int) -> Codes:
@@ -87,6 +90,25 @@ class CodeStore:
             state |= {"_file": None, "_memory": np.frombuffer(content, dtype=np.uint8).copy()}
         return state
 
+    def dump(self, file: IO[bytes]) -> None:
+        """Write all of it, a piece at a time."""
+        for start in range(0, self._n_bytes, _PIECE):
+            size = min(_PIECE, self._n_bytes - start)
+            if self._file is None:
+                file.write(self._memory[start : start + size].tobytes())
+            else:
+                file.write(os.pread(self._file.fileno(), size, start))
+
+    def load(self, file: IO[bytes]) -> None:
+        """Read what `dump` has written."""
+        for start in range(0, self._n_bytes, _PIECE):
+            content = file.read(min(_PIECE, self._n_bytes - start))
+            if self._file is None:
+                read = np.frombuffer(content, dtype=np.uint8)
+                self._memory[start : start + len(read)] = read
+            else:
+                os.pwrite(self._file.fileno(), content, start)
+
     @property
     def on_disk(self) -> bool:
         return self._file is not None
@@ -137,6 +159,12 @@ class RowMask:
 
     def __init__(self, codes: CodeStore, problems: Iterable[int], true: NDArray[np.bool_]) -> None:
         self._codes, self._problems, self._true = codes, tuple(problems), true
+
+    @classmethod
+    def any(cls, masks: Sequence[RowMask]) -> RowMask:
+        """Rows that one of several masks on the same rows selects."""
+        first = masks[0]
+        return cls(first._codes, (k for mask in masks for k in mask._problems), first._true)
 
     def __len__(self) -> int:
         return sum(self._codes.lengths.values())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.pool import stacked
 from safesift.problem.evaluation import Folded
 from safesift.problem.looks import SampleSums
@@ -50,6 +50,8 @@ class Found:
         (1/W) Σ s_i ν_i a_i.
     constant : float
         The loss of the constant model that was asked about.
+    weight : float
+        (1/W) Σ s_i.
     added, removed : Folded or None
         Of rows that were folded, and of those that were taken out or moved to another piece.
     clearance : float
@@ -64,6 +66,7 @@ class Found:
     sums: SampleSums
     gradient: Array
     constant: float
+    weight: float
     added: Folded | None
     removed: Folded | None
     clearance: float
@@ -81,6 +84,7 @@ class Found:
             SampleSums(*(a + b for a, b in zip(self.sums, other.sums, strict=True))),
             self.gradient + other.gradient,
             self.constant + other.constant,
+            self.weight + other.weight,
             _both(self.added, other.added),
             _both(self.removed, other.removed),
             min(self.clearance, other.clearance),
@@ -234,3 +238,11 @@ class Balance:
             assert Q is not None  # what went had come
             Q = Q - went.Q
         return Folded(came.q - went.q, came.r - went.r, Q)
+
+    def folded_at(self, point: Array) -> Folded:
+        """The difference, with what rounding may have done to its value and gradient at a point."""
+        plain, size = self.folded(len(point)), norm(point)
+        sums = [one for one in (self.added, self.removed) if one is not None]
+        q_error = sum(one.q_error + EPS * norm(one.q) for one in sums) + self.error * size
+        r_error = sum(one.r_error + EPS * abs(one.r) for one in sums) + 0.5 * self.error * size**2
+        return Folded(plain.q, plain.r, plain.Q, q_error=q_error, r_error=r_error)
