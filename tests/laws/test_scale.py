@@ -33,7 +33,7 @@ raw = st.builds(
 
 
 @pytest.mark.parametrize("law", laws.LAWS, ids=lambda law: law.__name__.removeprefix("law_"))
-@examples(0.4)
+@examples(0.2)
 @given(case=cuts)
 def test_rows_in_blocks(law, case):
     decided(law, case)
@@ -44,7 +44,7 @@ def test_rows_in_blocks(law, case):
     [laws.law_gap_bounds_suboptimality, laws.law_converges, laws.law_verdicts_are_right],
     ids=lambda law: law.__name__.removeprefix("law_"),
 )
-@examples(0.4)
+@examples(0.2)
 @given(case=raw)
 def test_columns_as_they_come(law, case):
     """Of very different sizes, far from 0: no pass is the same as the one before."""

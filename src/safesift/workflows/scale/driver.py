@@ -34,8 +34,9 @@ Array = NDArray[np.float64]
 # how far rows are held, in units of how the sample's solution scatters, and as a share of the size
 # of the point; and by how much less once hardly a row moves, next to those that are held
 _WIDE, _NEAR, _NARROWER, _HARDLY_ANY = 3.0, 1e-6, 0.2, 0.01
-# the reduced problem is solved to this share of what is asked for
-_SHARPER, _TIGHT = 1e-3, 1e-9
+# the reduced problem is solved to this share of what is asked for; of a loss with kinks its gap is
+# that of all rows
+_SHARPER, _TIGHT, _SHARP = 1e-3, 1e-9, 1e-2
 # the first step is at most so many times as long as the point
 _TRUSTED = 100.0
 # of a quadratic function, relative to its curvature
@@ -46,9 +47,9 @@ MOST_PASSES = 50
 # a value that follows from what is folded is told if so much of it is rounding, at most
 _EXACT = 1e-10
 # a gap of more than this share of the least one so far, and a value that did not fall by this share
-# of it, is little gained; then rows are held so many times as far, and after so many such passes
-# in a row nothing more is expected
-_LITTLE, _FALL, _WIDER, _MOST_IN_VAIN = 0.5, 0.1, 4.0, 8
+# of it, is little gained; then rows are held so many times as far. After so many such passes in a
+# row in which the value neither rose nor fell by what is asked for nothing more is expected
+_LITTLE, _FALL, _WIDER, _MOST_IDLE = 0.5, 0.1, 4.0, 6
 
 
 class State:
@@ -73,8 +74,9 @@ class State:
         self.sharpest: Proof | None = None
         self.history: list[PassRecord] = []
         self.wide, self.done = _WIDE, False
-        self.last_try, self.in_vain = False, 0
-        self.spread = query.spread
+        # passes in a row in which little was gained, and of those nothing at all
+        self.last_try, self.in_vain, self.idle = False, 0, 0
+        self.spread, self.all_held = query.spread, False
         # how far a step may lead: nobody knows how far a model made of pieces can be trusted
         spread = 0.0 if query.spread is None else norm(query.spread)
         self.trust = _TRUSTED * (norm(query.point) + spread + unit)
@@ -87,15 +89,24 @@ class State:
     @property
     def active(self) -> bool:
         """Whether another pass is worth it."""
-        return not self.done and self.in_vain < _MOST_IN_VAIN
+        return not self.done and self.idle < _MOST_IDLE
 
-    def note(self, found: Proof) -> None:
-        """Take what a pass has proved, and count it as one in vain where that is hardly more."""
+    def note(self, found: Proof, asked: float) -> None:
+        """Take what a pass has proved, and count it as one in vain where that is hardly more.
+
+        Parameters
+        ----------
+        found : Proof
+        asked : float
+            The gap that is asked for.
+        """
         least, best = self.sharpest, self.best
+        fall = 0.0 if best is None else best.at.value - found.at.value
         gained = least is None or found.gap <= _LITTLE * least.gap
-        if least is not None and best is not None and math.isfinite(least.gap):
-            gained |= best.at.value - found.at.value >= max(_FALL * least.gap, _rounding(best))
+        if least is not None and math.isfinite(least.gap):
+            gained |= fall >= max(_FALL * least.gap, _rounding(found))
         self.in_vain = 0 if gained else self.in_vain + 1
+        self.idle = self.idle + 1 if not gained and abs(fall) < max(asked, _rounding(found)) else 0
         self.proof = found
         if least is None or found.gap < least.gap:
             self.sharpest = found
@@ -289,7 +300,9 @@ class Driver:
         if state.history and found.n_moved <= _HARDLY_ANY * state.history[-1].n_undecided:
             state.wide *= _NARROWER
         problem = self._extent.problem(query, found, state.unit, found.constant)
-        state.note(proof(problem, query, found, state.balance))
+        state.all_held = query.exact and found.n_decided == 0
+        found_here = proof(problem, query, found, state.balance)
+        state.note(found_here, self._tol * found_here.reference)
         proved, share = state.proved, state.query.share or 1.0
         state.history.append(
             PassRecord(
@@ -318,6 +331,8 @@ class Driver:
         """The solution of the reduced problem; halfway back, where the last one was worse."""
         proved, best = state.proved, state.best
         if best is not None and not proved.at.value <= best.at.value + _rounding(proved):
+            if state.all_held:
+                return self._minimum(state, held, proved)  # of the problem itself
             state.trust = 0.5 * norm(proved.at.point - best.at.point)
             return _Proposed(0.5 * (best.at.point + proved.at.point))
         state.best = proved
@@ -378,7 +393,7 @@ class Driver:
         if linear:
             folded = state.balance.folded_at(query.point)
         problem = replace(self._held_problem(query, held), folded=folded)
-        tol = min(_SHARPER * self._tol, _TIGHT)
+        tol = _SHARP * self._tol if linear else min(_SHARPER * self._tol, _TIGHT)
         settings = Settings(tol, 1000, Screening(guesses=False), decided=())
         ((fit,),) = solve_path([[problem]], settings, [query.point])
         return _Proposed(fit.at.point, fit.gap if linear else None)

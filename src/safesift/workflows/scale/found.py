@@ -58,8 +58,9 @@ class Found:
         Every folded or dropped row stays on its piece as far from the point as that.
     sum_error : float
         The largest of all blocks.
-    n_kept, n_undecided, n_moved : int
-        Rows that are not dropped, that are not decided, and that changed their piece.
+    n_kept, n_undecided, n_decided, n_moved : int
+        Rows that are not dropped, that are not decided, those of positive weight that are, and
+        rows that changed their piece.
     rays : RaySums or None
     """
 
@@ -73,6 +74,7 @@ class Found:
     sum_error: float
     n_kept: int
     n_undecided: int
+    n_decided: int
     n_moved: int
     rays: RaySums | None = None
 
@@ -91,6 +93,7 @@ class Found:
             max(self.sum_error, other.sum_error),
             self.n_kept + other.n_kept,
             self.n_undecided + other.n_undecided,
+            self.n_decided + other.n_decided,
             self.n_moved + other.n_moved,
             rays,
         )

@@ -275,6 +275,7 @@ class Pass:
             sum_error=max(problem.design.sum_error, rows_of(problem.design).gram_error),
             n_kept=int(np.count_nonzero(~decisions.dropped)),
             n_undecided=int(np.count_nonzero(decisions.undecided)),
+            n_decided=int(np.count_nonzero(decided)),
             n_moved=n_moved,
             rays=_rays(problem, at) if query.direct or not isinstance(query.penalty, L2) else None,
         )  # fmt: skip
