@@ -82,6 +82,24 @@ def test_a_directory_and_a_budget_are_streamed_too(folder):
     assert facts[0]["alpha_kept"] == pytest.approx(1e-4 * N / facts[0]["kept"], rel=0.2)
 
 
+def test_files_are_compressed_file_by_file(folder):
+    result = run("compress", folder / "clicks", *COLUMNS, "--alpha", "1e-3", "--keep", "20%",
+                 "-o", folder / "few", "--json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    written = [
+        pq.read_table(path, partitioning=None) for path in (folder / "few").rglob("*.parquet")
+    ]
+    # of the rows that have weight
+    assert facts["kept"] == sum(map(len, written)) == round(0.2 * (samples()[2] > 0).sum())
+    assert facts["samples"] == N and facts["alpha_kept"] > 0 and facts["classes"] == ["no", "yes"]
+    said = run("compress", folder / "clicks", *COLUMNS, "--keep", "20%").stdout
+    assert "Train on the kept rows" in " ".join(said.split())
+    left = os.listdir(folder)
+    result = run("compress", folder / "clicks", *COLUMNS, "--keep", "9", "--weights-output", "w")
+    assert_refused(result, "--weights-output is for one file in memory", folder, left)
+
+
 def test_it_says_what_was_kept(folder):
     result = run("screen", folder / "clicks", *COLUMNS, "--scale", "standard", "-o", folder / "k",
                  "--memory", "500 KB")  # fmt: skip
@@ -140,8 +158,6 @@ def test_what_is_not_there_or_of_several_kinds_is_refused(folder):
     assert_refused(run("screen", folder / "clicks", *COLUMNS), "end with .txt", folder, left)
     (folder / "clicks" / "b.txt").unlink()
     assert_refused(run("screen", folder / "clicks"), "--target is missing", folder, left)
-    result = run("compress", folder / "clicks", "--target", "label", "--keep", "1%")
-    assert_refused(result, "screen files of any size first", folder, left)
     (folder / "kept").mkdir()
     result = run("screen", folder / "clicks/**/*.parquet", *COLUMNS, "-o", folder / "kept")
     assert_refused(result, "exists already", folder, [*left, "kept"])

@@ -297,6 +297,7 @@ def screen(**options: Any) -> None:
     help="How rows are chosen.",
 )
 @click.option("--stratify", is_flag=True, help="Keep of every class its share.")
+@_MEMORY_OPTION
 @_with_options(_NAME_OPTIONS)
 @_with_options(_PREPARATION_OPTIONS)
 @_with_options(_MODEL_OPTIONS)

@@ -15,7 +15,7 @@ import numpy as np
 
 from safesift.arithmetic.threads import using
 from safesift.cli import console
-from safesift.cli.options import Options, labels_as_written, model_facts, training_of
+from safesift.cli.options import Options, amount, labels_as_written, model_facts, training_of
 from safesift.cli.words import heard, own_words
 from safesift.design.file_source import FileSource, column_names, found_files
 from safesift.faces.files import PIPE
@@ -23,6 +23,8 @@ from safesift.faces.files.streams import Source, check_output, replacing, writin
 from safesift.faces.model_files import ModelFile, read_model
 from safesift.losses import Loss
 from safesift.problem.risk import ChangedDataError
+from safesift.workflows.compression import compress
+from safesift.workflows.compression.ranking import method_named
 from safesift.workflows.scale.codes import RowMask
 from safesift.workflows.scale.results import BlockScreening
 from safesift.workflows.scale.writing import RECORD
@@ -80,17 +82,26 @@ def _facts(options: Options, source: FileSource, result: BlockScreening) -> dict
     # 1 is the piece of rows without weight, whatever the problem
     weightless = RowMask(result.kept._codes, everyone[:1], np.arange(16) == 1).sum()
     return {
+        **_file_facts(options, source),
         "samples": n, "kept": kept, "weightless": weightless, "dropped": n - kept - weightless,
         "undecided": result.undecided.sum(), "passes": result.passes,
-        "input": options["data"], "output": options["output"], "format": source.kind,
-        "files": source.n_files, "target": options["target"], "upper": options["upper"],
-        "weights": options["weights"], "classes": labels_as_written(result.classes),
-        "n_features": len(source.feature_names or ()), "features": list(source.feature_names or ()),
+        "classes": labels_as_written(result.classes),
         "scaled": solution.reading.scaling is not None,
         "certified": result.certified, "gap": float(np.max(result.gap)),
         "relative_gap": float(result.relative_gap), "reason": "",
         "region": "a ball around every optimum, from sums over all rows",
-        "zero_features": [], "preprocessing": None, "preprocessing_output": None, "proof": None,
+        "zero_features": [], "proof": None,
+    }  # fmt: skip
+
+
+def _file_facts(options: Options, source: FileSource) -> dict[str, Any]:
+    """What was read and written."""
+    names = list(source.feature_names or ())
+    return {
+        "input": options["data"], "output": options["output"], "format": source.kind,
+        "files": source.n_files, "target": options["target"], "upper": options["upper"],
+        "weights": options["weights"], "n_features": len(names), "features": names,
+        "preprocessing": None, "preprocessing_output": None,
     }  # fmt: skip
 
 
@@ -110,11 +121,32 @@ def _alpha_kept(options: Options, facts: Mapping[str, Any]) -> float | None:
 
 
 def compress_files(options: Options) -> None:
-    """Refuse many files: which rows to keep is chosen with all of them in memory."""
-    raise ValueError(
-        f"{options['data']}: compress reads one file into memory; screen files of any size first, "
-        "and compress what is kept of them."
-    )
+    """Write as many rows of many files as asked for, file by file."""
+    with _own_words():
+        _refuse_in_memory(options)
+        training, n_keep = training_of(options), amount(options["keep"])
+        method_named(options["method"])
+        source = _source(options, training["loss"])
+        _check_directory(options["output"])
+    with console.passes("compressing"), heard() as warned, _own_words():
+        small: Any = compress(
+            source, n_keep=n_keep, method=options["method"], stratify=options["stratify"],
+            **training,
+        )  # fmt: skip
+        if options["output"] is not None:
+            small.write(options["output"])
+    facts = {**_file_facts(options, source), **model_facts(options, training)}
+    facts |= {
+        "samples": small.n_samples, "kept": len(small.indices), "method": small.method,
+        "certified": small.certified, "weight_range": None, "weights_output": None,
+        "classes": labels_as_written(small.reading.classes),
+        "alpha_kept": None if facts["alpha"] is None else float(small.alpha),
+        "notes": list(warned),
+    }  # fmt: skip
+    if options["as_json"]:
+        click.echo(json.dumps(facts, indent=2, allow_nan=False, default=str))
+    else:
+        console.show_compressed(facts)
 
 
 # --- fit and predict --------------------------------------------------------------------------
