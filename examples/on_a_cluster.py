@@ -21,7 +21,9 @@ from distributed import Client, LocalCluster
 
 import safesift as ss
 
-COLUMNS, PER_PART = 20, 10_000
+# rows that fit into the budget (1 GB by default) would be fetched and solved here, and partitions
+# of more than 1/256 of it are cut into blocks: the same blocks, the same bits
+COLUMNS, PER_PART, MEMORY = 20, 5_000, "30 MB"
 
 
 def clicks(part: int) -> pd.DataFrame:
@@ -63,12 +65,13 @@ def main() -> None:
         client = Client(cluster)
     frame = dd.from_map(clicks, range(n_parts), meta=clicks(0).iloc[:0]).persist()
 
-    model = untrained().fit(frame, target="label", sample_weight="w")
+    there = ss.blocks.dask(frame, target="label", weight="w", memory=MEMORY)
+    model = untrained().fit(there)
     last = model.history_[-1]
     print(f"{len(model.kept_)} rows in {n_parts} partitions: {last['passes']} passes, "
           f"relative gap {last['relative_gap']:.1e}, {model.kept_.sum()} rows matter")  # fmt: skip
 
-    rows = ss.blocks.calls(block, n_parts)
+    rows = ss.blocks.calls(block, n_parts, memory=MEMORY)
     here = untrained().fit(rows)
     print(f"threads of this process find the same bits: {same(model, here)}")
 
