@@ -1,6 +1,6 @@
 """Rows in blocks: passes, time and memory, beside bare scans of the same data.
 
-    python benchmarks/scale.py [parquet covtype map growth] [--rows N] [--folder scratch]
+    python benchmarks/scale.py [parquet covtype map growth race] [--rows N] [--folder scratch]
 
 parquet   20 million × 50 float32 rows of Parquet (4 GB), squared hinge + l2, certified 1e-6: one
           alpha and ten, beside as many bare scans (reading blocks and one product with a vector)
@@ -8,6 +8,7 @@ parquet   20 million × 50 float32 rows of Parquet (4 GB), squared hinge + l2, c
 covtype   covtype from Parquet, beside in memory (SAFESIFT_DATA)
 map       a memory map of 4 million × 500 float32 (8 GB): peak of anonymous memory
 growth    10⁵ … 10⁸ rows × 20 made on the fly: time and memory, `results/scale.png`
+race      time to a gap beside SGD, dask-ml and Spark: `scale_race.py`
 
 Every measurement is in a process of its own, on as many threads as there are. `--rows` makes the
 first, the third and the largest of the last smaller (and keeps the results apart). Files are made
@@ -30,6 +31,7 @@ import numpy as np
 import results
 from datasets import MORE_DATASETS
 from rich.table import Table
+from scale_race import COLUMNS, race
 from tables import wide_console
 
 import safesift as ss
@@ -296,7 +298,7 @@ def plot(records: list[dict], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("cases", nargs="*", default=[], help=", ".join(CASES))
+    parser.add_argument("cases", nargs="*", default=[], help=", ".join([*CASES, "race"]))
     parser.add_argument("--rows", type=int, help="so many rows")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "scale_data")
     parser.add_argument("--one", choices=CASES, help=argparse.SUPPRESS)
@@ -307,11 +309,18 @@ def main() -> None:
         return
     known = {tuple(r[key] for key in ("case", "rows", "alphas")): r
              for r in results.read("scale").get("runs", [])}  # fmt: skip
-    for case in args.cases or CASES:
+    cases = args.cases or [*CASES, "race"]
+    for case in cases:
+        if case == "race":
+            race(args.rows, args.folder, _write_parquet,
+                 lambda n: (made(k, COLUMNS) for k in range(-(-n // LENGTH))))  # fmt: skip
+            continue
         for n in sizes(case, args.rows):
             for record in apart(case, n, args.folder):
                 known[record["case"], record["rows"], record["alphas"]] = record
             results.write("scale", {"runs": [known[key] for key in sorted(known)]}, "runs")
+    if cases == ["race"]:
+        return
     records = [known[key] for key in sorted(known)]
     if any(record["case"] == "growth" for record in records):
         plot(records, results.FOLDER / "scale.png")

@@ -23,7 +23,7 @@ from typing import Any
 # import name -> the extra that brings it
 _EXTRAS = {
     "click": "cli", "rich": "cli", "pyarrow": "cli", "matplotlib": "plot", "PIL": "plot",
-    "imblearn": "sampler", "safesift_paper": "paper",
+    "imblearn": "sampler", "distributed": "dask", "dask": "dask", "safesift_paper": "paper",
 }  # fmt: skip
 # what only tests install, or the reader has for other reasons
 _NEVER = ("pandas", "polars", "torch", "cvxpy", "clarabel", "hypothesis", "mpmath", "pytest")

@@ -16,6 +16,7 @@ from scipy import sparse
 import safesift as ss
 from safesift.arithmetic.tally import counting
 from safesift.problem.risk import ChangedDataError
+from safesift.workflows.scale import budget
 from safesift.workflows.scale.codes import CodeStore, RowMask
 
 pa = pytest.importorskip("pyarrow")
@@ -250,14 +251,18 @@ def test_blocks_that_do_not_fit_together():
 def test_options_without_a_meaning_are_refused():
     X, y, _ = samples(20)
     rows = ss.blocks.arrays(X, y)
-    with pytest.raises(ValueError, match="has kinks"):
-        ss.SafeClassifier("hinge").fit(rows)
     with pytest.raises(ValueError, match=r"y=.* has no meaning for fit"):
         ss.SafeClassifier().fit(rows, "no")
     with pytest.raises(ValueError, match="solver='newton' has no meaning"):
         ss.screen(rows, solver="newton")
-    with pytest.raises(TypeError, match="SafeClassifierCV does not take rows in blocks"):
-        ss.SafeClassifierCV().fit(rows)
+    with pytest.raises(ValueError, match="cv='loo' needs rows in memory"):
+        ss.SafeClassifierCV(cv="loo").fit(rows)
+    with pytest.raises(ValueError, match="scoring='roc_auc' has no meaning for fit"):
+        ss.SafeClassifierCV(scoring="roc_auc").fit(rows)
+    with pytest.raises(ValueError, match="alphas='certified' needs rows in memory"):
+        ss.SafeClassifierCV("certified").fit(rows)
+    with pytest.raises(ValueError, match="scale='standard' has no meaning for rows that are kept"):
+        ss.compress(ss.blocks.arrays(X, y, scale="standard"), n_keep=5)
     with pytest.raises(TypeError, match="SafeKernelClassifier does not take rows in blocks"):
         ss.SafeKernelClassifier().fit(rows)
     with pytest.raises(ValueError, match="scale must be None or 'standard'"):
@@ -274,8 +279,9 @@ def test_data_that_change_between_passes(parquet_files):
         n_calls[0] += 1
         return X[k::3] + (1e-9 if n_calls[0] == 5 else 0.0), y[k::3]
 
+    # with more memory nobody would read them again
     with pytest.raises(ChangedDataError, match=r"block 1 changed .* 1000 rows from row 0"):
-        ss.SafeClassifier(n_jobs=1).fit(ss.blocks.calls(unsteady, 3))
+        ss.SafeClassifier(n_jobs=1).fit(ss.blocks.calls(unsteady, 3, memory=20_000))
     n_calls[0] = 0
 
     def relabelled(k):
@@ -283,7 +289,7 @@ def test_data_that_change_between_passes(parquet_files):
         return X[k::3], np.where(n_calls[0] == 6, "maybe", y[k::3])
 
     with pytest.raises(ChangedDataError, match="block 2 changed"):
-        ss.SafeClassifier(n_jobs=1).fit(ss.blocks.calls(relabelled, 3))
+        ss.SafeClassifier(n_jobs=1).fit(ss.blocks.calls(relabelled, 3, memory=20_000))
     rows = ss.blocks.parquet(parquet_files, target="label", columns=FEATURES)
     result = ss.screen(rows, alpha=1e-3)
     other = table(X[:1600] + 1.0, y[:1600], np.ones(1600))
@@ -364,7 +370,7 @@ def test_pieces_of_rows_in_memory_and_on_disk(n_codes, budget):
 
 
 def test_a_budget_that_no_matrix_fits_into():
-    X = np.random.default_rng(0).normal(size=(50, 400))
+    X = np.random.default_rng(0).normal(size=(2000, 400))
     rows = ss.blocks.arrays(X, X[:, 0] > 0, memory="5 MB")
     with pytest.raises(MemoryError, match="matrices of 400 columns for one problem need"):
         ss.SafeClassifier().fit(rows)
@@ -381,7 +387,8 @@ def test_fewer_problems_at_a_time_where_matrices_are_large():
     np.testing.assert_allclose(found.coef_, known.coef_, atol=1e-2)
 
 
-def test_wide_sparse_rows_are_held():
+def test_wide_sparse_rows_are_held(monkeypatch):
+    monkeypatch.setattr(budget, "_WHOLE_SHARE", 0.0)
     rng = np.random.default_rng(0)
     X = sparse.random(3000, 6000, 0.003, format="csr", random_state=0)
     X.data[:] = 1.0
@@ -446,7 +453,8 @@ def test_memory_is_bounded_and_rows_are_read_once_in_a_pass():
     )
     found = run(program)
     assert found["passes"] <= 6
-    assert found["reads"] == found["passes"] * found["blocks"]
+    # some blocks are kept, and read once only
+    assert found["blocks"] < found["reads"] <= found["passes"] * found["blocks"]
     assert found["grown"] < 140e6
 
 

@@ -319,7 +319,7 @@ def test_refuses_columns(data, arguments, words):
     ("source", "output", "words"),
     [
         ("absent.csv", "kept.csv", "absent.csv: there is no such file."),
-        (".", "kept.csv", "is not a file."),
+        (".", "kept.csv", "--overwrite is for one file in memory"),
         ("data.xls", "kept.csv", "unknown kind of file"),
         ("data.csv", "kept.parquet", "written in the format of the input, CSV"),
         ("data.csv", "kept", "unknown kind of file"),

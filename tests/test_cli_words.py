@@ -68,6 +68,12 @@ CHOSEN = [
     ("data.npz", ("--keep", "1"), "--keep 1 keeps 1 of 120 samples, fewer than the 2 classes"),
     ("data.npz", ("--keep", "9", "--method", "screning"), "--method screning is not known"),
 ]  # fmt: skip
+IN_BLOCKS = ("--memory", "1GB", "--target", "y")
+PROVOKED += [
+    ("nan.csv", IN_BLOCKS, "nan.csv: a feature is missing or infinite (first in row 2, column "
+     "'a'): fill them in, or remove those rows, before."),
+    ("halves.csv", IN_BLOCKS, "halves.csv: the target is continuous (such as 1.5 in row 2)"),
+]  # fmt: skip
 CASES = [("screen", *case) for case in PROVOKED] + [("compress", *case) for case in CHOSEN]
 
 # how only Python speaks
@@ -90,6 +96,8 @@ def folder(tmp_path_factory):
     scales = np.array([1e6, 1e-3, 1.0, 1.0])
     names = ["large", "small", "c", "d"]
     np.savez(path / "wide.npz", X=np.sign(X) * scales, y=y, feature_names=names)
+    (path / "nan.csv").write_text("a,y\n1,0\nnan,1\n")
+    (path / "halves.csv").write_text("a,y\n1,0\n2,1.5\n")
     (path / "turned.csv").write_text("a,low,high\n1,2,1\n2,1,2\n3,9,5\n")
     (path / "one_turned.csv").write_text("a,low,high\n1,1,2\n2,3,2\n3,4,5\n")
     (path / "open.csv").write_text("a,low,high\n1,,2\n2,,3\n3,,4\n")

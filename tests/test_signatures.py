@@ -12,7 +12,8 @@ import safesift as ss
 
 # the order in which parameters stand, wherever some of them stand together
 ORDER = (
-    "estimator", "X_pool", "model", "loo", "X", "y", "y_pool", "K", "result", "solve",
+    "client", "estimator", "X_pool", "model", "loo", "X", "y", "y_pool", "target", "K", "result",
+    "solve",
     "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
     "eps", "cv", "scoring", "metric", "quantile",
     "loss", "pred", "epsilon", "omega", "mu", "penalty", "kernel", "gamma", "degree", "coef0",

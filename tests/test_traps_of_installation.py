@@ -121,7 +121,7 @@ def test_the_command_names_its_extra() -> None:
 
 def test_the_table_of_extras_is_that_of_the_package() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    for extra in ("cli", "plot", "sampler"):
+    for extra in ("cli", "plot", "sampler", "dask"):
         projects = {re.match(r"[\w-]+", one)[0] for one in declared["optional-dependencies"][extra]}
         assert projects == {e.project for e in registry.OPTIONAL.values() if e.extra == extra}
 

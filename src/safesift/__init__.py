@@ -40,6 +40,7 @@ _PUBLIC = {
     "safesift.workflows.path": ("PathResult", "safe_path"),
     "safesift.workflows.ranges": ("RangeResult", "screen_range"),
     "safesift.workflows.repair": ("solve_and_repair",),
+    "safesift.workflows.scale.engine": ("engine",),
     "safesift.workflows.scale.results": ("BlockScreening",),
     "safesift.workflows.screening": ("screen",),
     "safesift.workflows.verdicts": ("ScreeningResult",),
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
     from safesift.workflows.path import PathResult, safe_path
     from safesift.workflows.ranges import RangeResult, screen_range
     from safesift.workflows.repair import solve_and_repair
+    from safesift.workflows.scale.engine import engine
     from safesift.workflows.scale.results import BlockScreening
     from safesift.workflows.screening import screen
     from safesift.workflows.verdicts import ScreeningResult

@@ -38,7 +38,7 @@ _CORRELATED = 1e-3
 # variances below this share of the mean square of a column, and correlations, are rounding
 _LOST = 1e-12
 # the objective moves where it falls by that share of the best constant model's, in a decade
-_MOVES = 1e-3
+MOVES = 1e-3
 # after so many decades without a better score no better one is expected
 _PATIENCE = 2.0
 
@@ -155,7 +155,7 @@ class Walk:
         i, levels, new = self.n_seen, self._grid.levels, np.asarray(values)
         decades = _decades_between(levels[max(i - 1, 0)], levels[i])
         fall = float(((self._values - new) / self._units).max())
-        self._values, self._moving = new, not fall <= _MOVES * decades
+        self._values, self._moving = new, not fall <= MOVES * decades
         if score is not None:
             if score > self._best_score:
                 self.best, self._best_score = i, score

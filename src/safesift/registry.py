@@ -104,6 +104,8 @@ OPTIONAL = {
     "click": Extra("click", "cli", "The command line"),
     "rich": Extra("rich", "cli", "The command line"),
     "pyarrow": Extra("pyarrow", "cli", "A CSV or Parquet file"),
+    "distributed": Extra("distributed", "dask", "A cluster"),
+    "dask": Extra("distributed", "dask", "A cluster"),
     "matplotlib": Extra("matplotlib", "plot", "A picture"),
     "imblearn": Extra("imbalanced-learn", "sampler", "A sampler"),
 }

@@ -8,7 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from safesift.workflows.scale import certificate, driver, engine, found, passes
+from safesift.problem.risk import ChangedDataError
+from safesift.workflows.scale import (
+    certificate,
+    driver,
+    engine,
+    found,
+    passes,
+    reading,
+    remembering,
+)
 from tests.laws import scale_laws as laws
 from tests.laws.problems import FAMILIES, Recipe
 from tests.laws.reference import NotSolvedError
@@ -119,6 +128,21 @@ def test_a_clearance_that_is_not_looked_at(monkeypatch):
     assert fails(laws.law_verdicts_are_right, some(100))
 
 
+def test_a_step_beyond_the_clearance_that_is_proved_without_a_pass(monkeypatch):
+    """What is folded then is not what rows have there."""
+    cases = [*some(60), *some(60, loss="hinge")]
+    assert not fails(laws.law_gap_bounds_suboptimality, cases[::6])
+    whole = driver.Driver._proved_nearby
+
+    def careless(self, state, held, proposed):
+        state.proof = replace(state.proved, clearance=np.inf)
+        return whole(self, state, held, proposed)
+
+    monkeypatch.setattr(driver.Driver, "_proved_nearby", careless)
+    monkeypatch.setattr(driver, "_NEAR", 1e-2)
+    assert fails(laws.law_gap_bounds_suboptimality, cases) or fails(laws.law_same_value, cases)
+
+
 def test_a_radius_that_is_too_small(monkeypatch):
     whole = certificate.ball_radius
     monkeypatch.setattr(certificate, "ball_radius", lambda *a: 1e-3 * whole(*a))
@@ -157,3 +181,26 @@ def test_a_sum_that_depends_on_the_threads(monkeypatch):
 
     monkeypatch.setattr(engine.Tree, "add", add)
     assert fails(laws.law_same_bits_for_any_threads, some(40))
+
+
+def test_held_out_rows_that_count(monkeypatch):
+    monkeypatch.setattr(reading.Weighted, "without", lambda self, fold: self.weights)
+    assert fails(laws.law_folds_are_problems_of_their_own, some())
+
+
+def test_folds_that_are_compared_with_other_weights(monkeypatch):
+    """What all rows fold of the rows of a fold must be taken out with the weights it came with."""
+    whole = passes._changes
+    monkeypatch.setattr(passes, "_changes", lambda look, old, whose: whole(look, old, look.problem))
+    assert fails(laws.law_folds_are_problems_of_their_own, some())
+
+
+def test_blocks_that_are_kept_under_another_number(monkeypatch):
+    whole = remembering.Remembered._keep
+    monkeypatch.setattr(
+        remembering.Remembered,
+        "_keep",
+        lambda self, part, *more: whole(self, max(part - 1, 0), *more),
+    )
+    with pytest.raises(ChangedDataError):
+        laws.law_same_value(some(1)[0])

@@ -57,6 +57,13 @@ class _Categories(_NameList):
         return names if not names or any(names) else "text"  # faces.files.TEXT, slow to import
 
 
+_OVERWRITE_OPTION = click.option(
+    "--overwrite", is_flag=True, help="Allow files that are written to exist already."
+)
+_JSON_OPTION = click.option(
+    "--json", "as_json", is_flag=True, help="Print a summary for machines, only that."
+)
+
 # what is read and written, and how it is told: of every command that works on a file
 _FILE_OPTIONS = (
     click.argument("data"),
@@ -67,12 +74,8 @@ _FILE_OPTIONS = (
         help="Where to write the kept rows, in the format of DATA; - is standard output, and "
         "messages then go to standard error.  [default: nothing is written]",
     ),
-    click.option(
-        "--overwrite", is_flag=True, help="Allow files that are written to exist already."
-    ),
-    click.option(
-        "--json", "as_json", is_flag=True, help="Print a summary for machines, only that."
-    ),
+    _OVERWRITE_OPTION,
+    _JSON_OPTION,
     click.option(
         "--rows", is_flag=True, help="With --json: the numbers of the kept rows, counted from 0."
     ),
@@ -89,8 +92,15 @@ _FILE_OPTIONS = (
     ),
 )
 
-# which columns play which part, and what is done to them: of every command that has a model
-_COLUMN_OPTIONS = (
+_MEMORY_OPTION = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Read files a block at a time, and hold no more than that, such as 500MB; a pattern or a "
+    "directory is read so by itself, with 1 GB.",
+)
+
+# which columns play which part: of every command that has a model
+_NAME_OPTIONS = (
     click.option(
         "--target",
         metavar="COLUMN",
@@ -113,6 +123,10 @@ _COLUMN_OPTIONS = (
     click.option(
         "--weights", metavar="COLUMN", help="The column (npz: the array) of sample weights."
     ),
+)
+
+# what is done to them first
+_PREPARATION_OPTIONS = (
     click.option(
         "--one-hot",
         type=_Categories(),
@@ -168,13 +182,6 @@ _MODEL_OPTIONS = (
         help="Whether the model has an intercept, not penalised.",
     ),
     click.option(
-        "--screening",
-        type=_Name("safesift.regions", "REGIONS"),
-        default="auto",
-        show_default=True,
-        help="The set that is proved to contain every optimum.",
-    ),
-    click.option(
         "--n-jobs",
         "-j",
         type=int,
@@ -187,6 +194,22 @@ _MODEL_OPTIONS = (
         show_default=True,
         help="The same number, the same rows.",
     ),
+)
+
+
+_SCREENING_OPTION = click.option(
+    "--screening",
+    type=_Name("safesift.regions", "REGIONS"),
+    default="auto",
+    show_default=True,
+    help="The set that is proved to contain every optimum.",
+)
+_TOL_OPTION = click.option(
+    "--tol",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    help="The relative duality gap to solve to; what is dropped is proved at any gap.",
 )
 
 
@@ -209,8 +232,10 @@ def cli() -> None:
 
 @cli.command(short_help="Write the rows of a file that can change the model.")
 @_with_options(_FILE_OPTIONS)
-@_with_options(_COLUMN_OPTIONS)
+@_with_options(_NAME_OPTIONS)
+@_with_options(_PREPARATION_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
+@_SCREENING_OPTION
 @click.option(
     "--effort",
     type=click.Choice(["full", "quick"]),
@@ -218,13 +243,7 @@ def cli() -> None:
     show_default=True,
     help="Whether to solve the problem, which proves most, or to make a short run.",
 )
-@click.option(
-    "--tol",
-    type=float,
-    default=1e-6,
-    show_default=True,
-    help="The relative duality gap to solve to; what is dropped is proved at any gap.",
-)
+@_TOL_OPTION
 @click.option(
     "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
 )
@@ -234,6 +253,7 @@ def cli() -> None:
     help="Where to write the proof, an .npz file for `safesift check`; keep FILE.seed beside it. "
     "For comma-separated text, Parquet and npz.",
 )
+@_MEMORY_OPTION
 def screen(**options: Any) -> None:
     """Write the rows of DATA that can change the model, in order and unchanged.
 
@@ -243,13 +263,17 @@ def screen(**options: Any) -> None:
     these as in your training. The model of the kept rows is the model of all rows, and that is
     proved.
 
+    A pattern ('clicks/**/*.parquet', in quotes) or a directory stands for many files, Parquet, CSV,
+    Arrow or Feather, of any size: they are read a block at a time, a few times, and the output is a
+    directory with a file for each.
+
     \b
     To look first:  safesift screen DATA --target COLUMN
     """
     with in_one_sentence():
-        from safesift.cli.work import screen_file
+        from safesift.cli import streaming, work
 
-        screen_file(options)
+        (streaming.screen_files if streaming.streams(options) else work.screen_file)(options)
 
 
 @cli.command(short_help="Write a given number of rows, the best to train on.")
@@ -273,8 +297,11 @@ def screen(**options: Any) -> None:
     help="How rows are chosen.",
 )
 @click.option("--stratify", is_flag=True, help="Keep of every class its share.")
-@_with_options(_COLUMN_OPTIONS)
+@_MEMORY_OPTION
+@_with_options(_NAME_OPTIONS)
+@_with_options(_PREPARATION_OPTIONS)
 @_with_options(_MODEL_OPTIONS)
+@_SCREENING_OPTION
 def compress(**options: Any) -> None:
     """Write AMOUNT of the rows of DATA, in order and unchanged.
 
@@ -284,9 +311,68 @@ def compress(**options: Any) -> None:
     alpha times the penalty: choose these as in your training.
     """
     with in_one_sentence():
-        from safesift.cli.work import compress_file
+        from safesift.cli import streaming, work
 
-        compress_file(options)
+        (streaming.compress_files if streaming.streams(options) else work.compress_file)(options)
+
+
+@cli.command(short_help="Train a certified model on files of any size.")
+@click.argument("data")
+@click.option(
+    "--output", "-o", required=True, metavar="MODEL", help="Where to write the model, as JSON."
+)
+@_OVERWRITE_OPTION
+@_JSON_OPTION
+@_with_options(_NAME_OPTIONS)
+@click.option(
+    "--scale",
+    type=click.Choice(["none", "standard"]),
+    default="none",
+    show_default=True,
+    help="Centre the features and divide them by their deviation; coefficients are told in the "
+    "units of the data.",
+)
+@_with_options(_MODEL_OPTIONS)
+@_TOL_OPTION
+@_MEMORY_OPTION
+def fit(**options: Any) -> None:
+    """Train on DATA, and write the model.
+
+    DATA is a file (Parquet, CSV, Arrow or Feather), a directory, or a pattern in quotes. It is read
+    a block at a time, a few times. The duality gap of the model is measured on all rows.
+
+    \b
+    safesift fit 'clicks/**/*.parquet' --target label -o model.json
+    safesift predict model.json new.parquet -o scores.parquet
+    """
+    with in_one_sentence():
+        from safesift.cli.streaming import fit_files
+
+        fit_files(options)
+
+
+@cli.command(short_help="Score files with a model that fit has written.")
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    default="-",
+    help="Where to write the predictions, .csv or .parquet.  [default: CSV to standard output]",
+)
+@_OVERWRITE_OPTION
+@_MEMORY_OPTION
+def predict(**options: Any) -> None:
+    """Score the rows of DATA with MODEL, in order.
+
+    DATA is a file (Parquet, CSV, Arrow or Feather), a directory, or a pattern in quotes, with the
+    columns of the model. Where its target is among them, too, it is said how many labels are right.
+    """
+    with in_one_sentence():
+        from safesift.cli.streaming import predict_files
+
+        predict_files(options)
 
 
 @cli.command(short_help="Verify a proof that screen has written.")

@@ -10,8 +10,17 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
+from rich.text import Text
 
 from safesift import progress
 from safesift.faces import report
@@ -63,6 +72,94 @@ def stages(work: str) -> Iterator[Stage]:
 
     with bar if is_terminal else nullcontext(), progress.listening(listen):
         yield stage
+
+
+class _Passes:
+    """Passes over rows in blocks: a bar on a terminal, a line for each elsewhere."""
+
+    def __init__(self, work: str, bar: Progress | None) -> None:
+        self._work, self._bar, self._began = work, bar, time.monotonic()
+        self._rows, self._news = 0, ""
+        self._task = None if bar is None else bar.add_task(f"{work}", total=None, news="")
+
+    def within(self, stage: str, done: int, total: int) -> None:
+        """So many of all rows are seen in this pass."""
+        self._rows = done
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=f"{self._work}: {stage}",
+                             completed=done, total=total or None, news=self._news)  # fmt: skip
+
+    def finished(self, stage: str, done: int, total: int) -> None:
+        """A pass is made; other work that is reported on the way has no rows of its own."""
+        if not stage.startswith("pass "):
+            return
+        seconds, self._began = time.monotonic() - self._began, time.monotonic()
+        self._news = stage.partition(": ")[2]
+        if self._bar is not None and self._task is not None:
+            self._bar.reset(self._task, description=f"{self._work}: {stage}", news=self._news)
+        else:
+            rate = f"{self._rows} rows in {seconds:.1f} s, {self._rows / max(seconds, 1e-9):.3g}"
+            print(f"{self._work}: {stage}; {rate} rows/s", file=sys.stderr, flush=True)
+
+
+class _Speed(ProgressColumn):
+    """Rows in a second."""
+
+    def render(self, task: Any) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:.3g} rows/s")
+
+
+@contextmanager
+def passes(work: str) -> Iterator[Callable[[int, int], None]]:
+    """Show passes over rows; call what it yields with the rows that are seen, and all of them."""
+    if not _is_terminal():
+        shown = _Passes(work, None)
+        with progress.listening(shown.finished, shown.within):
+            yield lambda done, total: None
+        return
+    bar = _PatientProgress(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), _Speed(),
+        TimeRemainingColumn(), TextColumn("{task.fields[news]}"),
+        console=Console(stderr=True, force_terminal=True), transient=True,
+    )  # fmt: skip
+    shown = _Passes(work, bar)
+    with bar, progress.listening(shown.finished, shown.within):
+        yield lambda done, total: shown.within("rows", done, total)
+
+
+def show_streamed(facts: Facts) -> None:
+    """Print what was kept of many files."""
+    _show(
+        facts,
+        f", {facts['samples'] - facts['kept']} dropped, {facts['passes']} passes",
+        [_reasons(facts), _grid(_screened_rows(facts))],
+        [_streamed_advice(facts)],
+    )
+
+
+def _streamed_advice(facts: Facts) -> str:
+    if facts["alpha_kept"] is None and facts["alpha"] is not None and facts["kept"]:
+        return "What the kept rows weigh, and their alpha, is told when they are written."
+    return _advice(facts)
+
+
+def show_fitted(facts: Facts) -> None:
+    """Print what was trained, and how far it is proved."""
+    console = Console()
+    console.print(f"[bold]trained on {facts['samples']} rows[/bold] in {facts['passes']} passes",
+                  highlight=False)  # fmt: skip
+    scaled = ", of the scaled problem" if facts["scaled"] else ""
+    rows = [*_file_rows(facts), _model_row(facts), ("gap", _describe_gap(facts) + scaled)]
+    console.print(_grid(rows))
+    for sentence in facts["notes"]:
+        console.print(f"\n{escape(sentence)}", highlight=False)
+
+
+def show_predicted(n_rows: int, output: str, share: float | None) -> None:
+    """Print how many rows were scored, and how many of them as they are labelled."""
+    right = "" if share is None else f", {100.0 * share:.2f} % as they are labelled"
+    console = Console(stderr=output == PIPE)
+    console.print(f"{n_rows} rows scored{right}", highlight=False)
 
 
 def show_screened(facts: Facts) -> None:

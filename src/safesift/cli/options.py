@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from inspect import signature
 from typing import Any, TypeVar
 
+from numpy.typing import NDArray
+
 from safesift.faces.files import Columns
 from safesift.faces.files.preparation import Preparation
 from safesift.losses import LOSSES, Loss
@@ -95,3 +97,25 @@ def separator_of(text: str | None) -> str | None:
     if len(separator) != 1 or separator in '"\r\n':
         raise ValueError(f"--sep {text!r} is not one character, nor tab or space.")
     return separator
+
+
+def model_facts(options: Options, training: Mapping[str, Any]) -> dict[str, Any]:
+    """The model that the rows are for."""
+    loss, penalty = training["loss"], training["penalty"]
+    return {
+        "loss": options["loss"],
+        "penalty": options["penalty"],
+        "parameters": {**vars(loss), **vars(penalty)},
+        "alpha": None if penalty.is_constraint else training["alpha"],
+        "fit_intercept": training["fit_intercept"],
+    }
+
+
+def labels_as_written(classes: NDArray | None) -> list[Any] | None:
+    """Labels as they were written, most likely: numbers in text are read as floats."""
+    if classes is None:
+        return None
+    return [
+        int(label) if isinstance(label, float) and label.is_integer() else label
+        for label in classes.tolist()
+    ]

@@ -41,6 +41,10 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"^X contains NaN or infinity", "A feature is missing or infinite"),
     (r"^X is too large to square", "The features are too large to square"),
     (r"^y\b", "The target"),
+    # files that are read a block at a time, and the row in them
+    (r"(?<=: )X contains NaN or infinity", "a feature is missing or infinite"),
+    (r"(?<=: )y\b", "the target"),
+    (r"(?<=\(such as )(\S+) in row (\d+)", lambda match: f"{match[1]} in row {int(match[2]) + 1}"),
     (r"(?<=\()first (?:at|in row) (\d+)", _later_row),
     (r"(?<=rows )\(\d+(?:, \d+)*(?=[,)])", _later_rows),
     (r"(?<=row )\(\d+(?=\))", _later_rows),
@@ -48,7 +52,7 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"remove or impute them first",
      "fill missing values in with --impute mean, or remove those rows"),
     (r"rescale the features first", "use --scale standard"),
-    (r"scale the columns \(StandardScaler\)", "use --scale standard"),
+    (r"scale the columns \((?:StandardScaler|scale='standard')\)", "use --scale standard"),
     (r"the columns are lower, upper", "--target names the lower ends, --upper the upper ones"),
     # the model
     (r"use a classification loss for labels", "use a --loss for labels, such as squared_hinge"),
@@ -78,7 +82,8 @@ WORDS: tuple[tuple[str, str | Callable[[_Match], str]], ...] = (
     (r"; a float is a share of them", ""),
     (r"\balpha=", "--alpha "),
     (r"^Seed(?= must)", "--random-state"),
-    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio|tol|max_iter|n_jobs)\b(?= must)", _option),
+    (r"\b(alpha|mu|epsilon|width|delta|radius|l1_ratio|tol|max_iter|n_jobs|memory)\b(?= must)",
+     _option),
 )  # fmt: skip
 _PATTERNS = [(re.compile(pattern), words) for pattern, words in WORDS]
 

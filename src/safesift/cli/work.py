@@ -17,6 +17,8 @@ from safesift.cli.options import (
     Options,
     amount,
     columns_of,
+    labels_as_written,
+    model_facts,
     preparation_of,
     separator_of,
     training_of,
@@ -54,9 +56,9 @@ def screen_file(options: Options) -> None:
             write_file_proof(result, work.table, work.prepared, Path(options["proof"]))
         work.write(result.kept, stage)
     result = replace(result, feature_names=work.prepared.names)
-    facts = {**report.as_dict(result), **work.facts(result.kept), **_model_facts(options, training)}
+    facts = {**report.as_dict(result), **work.facts(result.kept), **model_facts(options, training)}
     facts["alpha_kept"] = _or_none(result.alpha_kept, facts)
-    facts["classes"] = _labels(result.classes)
+    facts["classes"] = labels_as_written(result.classes)
     facts["reason"] = in_options(result.reason)
     facts["notes"] = [*work.notes, *warned]
     facts["zero_features"] = work.names_of(result.zero_coef)
@@ -85,11 +87,11 @@ def compress_file(options: Options) -> None:
         if weights is not None and small.weights is not None:
             with replacing(Path(weights)) as stream:
                 np.savetxt(stream, small.weights, fmt="%.17g")
-    facts = {**work.facts(small.kept), **_model_facts(options, training)}
+    facts = {**work.facts(small.kept), **model_facts(options, training)}
     facts |= _choice_facts(small, weights)
     facts["alpha_kept"] = _or_none(small.alpha, facts)
     facts["notes"] = [*work.notes, *warned]
-    facts["classes"] = _labels(np.unique(work.y)) if work.has_labels else None
+    facts["classes"] = labels_as_written(np.unique(work.y)) if work.has_labels else None
     if options["as_json"]:
         work.print_json(facts)
     else:
@@ -244,18 +246,6 @@ def _beside(options: Options, source: files.Source) -> Path | None:
     return Path(f"{output}.preprocessing.json")
 
 
-def _model_facts(options: Options, training: Mapping[str, Any]) -> dict[str, Any]:
-    """The model that the rows are for."""
-    loss, penalty = training["loss"], training["penalty"]
-    return {
-        "loss": options["loss"],
-        "penalty": options["penalty"],
-        "parameters": {**vars(loss), **vars(penalty)},
-        "alpha": None if penalty.is_constraint else training["alpha"],
-        "fit_intercept": training["fit_intercept"],
-    }
-
-
 def _or_none(alpha_kept: float, facts: Mapping[str, Any]) -> float | None:
     """The alpha to train with; there is none under a constraint, or where no row is kept."""
     return None if facts["alpha"] is None or not np.isfinite(alpha_kept) else float(alpha_kept)
@@ -272,13 +262,3 @@ def _choice_facts(small: Compressed, weights: str | None) -> dict[str, Any]:
         "weight_range": used,
         "weights_output": weights,
     }
-
-
-def _labels(classes: NDArray | None) -> list[Any] | None:
-    """Labels as they were written, most likely: numbers in text are read as floats."""
-    if classes is None:
-        return None
-    return [
-        int(label) if isinstance(label, float) and label.is_integer() else label
-        for label in classes.tolist()
-    ]

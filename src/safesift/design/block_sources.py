@@ -8,16 +8,24 @@ matrices, fits into `memory`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from safesift.design.block_source import ArraySource, BlockSource, CallSource
+from safesift.design.dask_source import DaskSource
 from safesift.design.file_source import FileSource
 
-__all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "feather", "parquet"]
+__all__ = ["BlockSource", "arrays", "arrow", "calls", "csv", "dask", "feather", "parquet"]
 
 
 def arrays(
-    X: Any, y: Any, weight: Any = None, *, memory: int | str = "1 GB", scale: str | None = None
+    X: Any,
+    y: Any,
+    weight: Any = None,
+    *,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """The rows of one matrix, such as a memory map, which is never copied whole.
 
@@ -32,6 +40,10 @@ def arrays(
     scale : None or "standard", default=None
         "standard": columns are centred and divided by their deviation, found in the first pass.
         What is certified is then the scaled problem; coefficients are told in the units of X.
+    checkpoint : str or Path, optional
+        A directory, such as "run/", in which it is written after every pass how far a run has come:
+        one that was killed goes on there. It belongs to one run: with other data or arguments it
+        is refused. It is read with `pickle`, so name none that others may write to.
 
     Examples
     --------
@@ -44,7 +56,7 @@ def arrays(
     >>> bool(np.allclose(model.coef_, ss.SafeClassifier(alpha=1e-3).fit(X, y).coef_, atol=1e-3))
     True
     """
-    return ArraySource(X, y, weight, memory, scale)
+    return ArraySource(X, y, weight, memory, scale, checkpoint)
 
 
 def calls(
@@ -53,6 +65,7 @@ def calls(
     *,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Blocks that a function makes again whenever it is asked to.
 
@@ -62,10 +75,10 @@ def calls(
         `make_block(k)` returns (X, y) or (X, y, weight) for k = 0 … n_blocks − 1: always the same
         for the same k, on whatever thread it is called. Rows may be an array or a CSR matrix.
     n_blocks : int
-    memory, scale
+    memory, scale, checkpoint
         As for `arrays`.
     """
-    return CallSource(make_block, n_blocks, memory, scale)
+    return CallSource(make_block, n_blocks, memory, scale, checkpoint)
 
 
 def parquet(
@@ -76,6 +89,7 @@ def parquet(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Parquet files, a row group at a time, only the columns that are needed.
 
@@ -88,10 +102,10 @@ def parquet(
     columns : sequence of str, optional
         The features; by default all columns but target and weight.
     weight : str, optional
-    memory, scale
+    memory, scale, checkpoint
         As for `arrays`.
     """
-    return FileSource(paths, "parquet", target, columns, weight, memory, scale)
+    return FileSource(paths, "parquet", target, columns, weight, memory, scale, checkpoint)
 
 
 def csv(
@@ -102,9 +116,10 @@ def csv(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """CSV files with a header, each read from its beginning in every pass; see `parquet`."""
-    return FileSource(paths, "csv", target, columns, weight, memory, scale)
+    return FileSource(paths, "csv", target, columns, weight, memory, scale, checkpoint)
 
 
 def arrow(
@@ -115,9 +130,10 @@ def arrow(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Arrow IPC files; see `parquet`."""
-    return FileSource(paths, "arrow", target, columns, weight, memory, scale)
+    return FileSource(paths, "arrow", target, columns, weight, memory, scale, checkpoint)
 
 
 def feather(
@@ -128,6 +144,38 @@ def feather(
     weight: str | None = None,
     memory: int | str = "1 GB",
     scale: str | None = None,
+    checkpoint: str | Path | None = None,
 ) -> BlockSource:
     """Feather files (version 2); see `parquet`."""
-    return FileSource(paths, "feather", target, columns, weight, memory, scale)
+    return FileSource(paths, "feather", target, columns, weight, memory, scale, checkpoint)
+
+
+def dask(
+    X: Any,
+    y: Any = None,
+    weight: Any = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+    memory: int | str = "1 GB",
+    scale: str | None = None,
+) -> BlockSource:
+    """A dask array or frame: its partitions stay on the workers of the cluster that has them.
+
+    They are computed anew in every pass unless they are persisted. Without a cluster the threads
+    of this process compute them.
+
+    Parameters
+    ----------
+    X : dask array of shape (n_samples, n_features), or dask frame
+        Chunks of an array hold whole rows.
+    y : dask array or series of the partitions of X, or array
+    weight : the same, optional; or the name of a column
+    target : str, or pair of str for the ends of intervals
+        The column of targets of a frame, in place of y.
+    columns : sequence of str, optional
+        The features of a frame; by default all columns but target and weight.
+    memory, scale
+        As for `arrays`.
+    """
+    return DaskSource(X, y, weight, target, columns, memory, scale)

@@ -6,13 +6,14 @@ import glob
 import importlib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from os.path import dirname
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from safesift.design.block_source import BLOCK_ENTRIES, BlockSource, Raw
+from safesift.design.block_source import BLOCK_ENTRIES, Block, BlockSource, Raw
 from safesift.registry import naming_extra
 
 _FORMATS = ("parquet", "csv", "arrow", "feather")
@@ -28,7 +29,8 @@ class FileSource(BlockSource):
     kind : str
         The format, as `pyarrow.dataset` calls it.
     target : str or pair of str
-        The column of targets, or those of the lower and upper ends of intervals.
+        The column of targets, or those of the lower and upper ends of intervals; none for
+        whoever reads features only.
     columns : sequence of str, optional
         The features, all other columns by default.
     weight : str, optional
@@ -44,17 +46,18 @@ class FileSource(BlockSource):
         weight: str | None,
         memory: int | str,
         scale: str | None,
+        checkpoint: str | Path | None = None,
     ) -> None:
-        super().__init__(memory, scale)
-        dataset = _arrow("dataset")
+        super().__init__(memory, scale, checkpoint)
         assert kind in _FORMATS
-        self.kind, self.root, self._files = kind, *_found(paths)
-        self._dataset = dataset.dataset(self._files, format=kind, partitioning="hive",
-                                        partition_base_dir=self.root)  # fmt: skip
+        self.kind, self.root, self._files = kind, *found_files(paths)
+        dataset = _dataset(self._files, kind, self.root)
+        # of the files, partition columns included
+        self.schema: Any = dataset.schema
         self._targets = [target] if isinstance(target, str) else list(target)
-        self._weight = weight
+        self.weight_column = weight
         others = {*self._targets, *filter(None, [weight])}
-        names = self._dataset.schema.names
+        names = self.schema.names
         features = [name for name in names if name not in others]
         self._features = tuple(features if columns is None else columns)
         self.feature_names = self._features
@@ -66,7 +69,7 @@ class FileSource(BlockSource):
                 )
         if not self._features:
             raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
-        self._parts = [part for file in self._dataset.get_fragments() for part in _split(file)]
+        self._parts = [part for file in dataset.get_fragments() for part in _split(file)]
         if kind == "parquet":
             groups = [group for part in self._parts for group in part.row_groups]
             self.n_rows = sum(group.num_rows for group in groups)
@@ -76,9 +79,8 @@ class FileSource(BlockSource):
         return len(self._parts)
 
     @property
-    def schema(self) -> Any:
-        """Of the files, partition columns included."""
-        return self._dataset.schema
+    def n_files(self) -> int:
+        return len(self._files)
 
     def path(self, part: int) -> str:
         """The file that a part is in."""
@@ -93,8 +95,12 @@ class FileSource(BlockSource):
         group = "" if not groups else f", row group {groups[0].id}"
         return f"{self.path(part)}{group}"
 
+    def to_keep(self, block: Block) -> Block:
+        # features were decoded into an array of their own; targets may be a view of the whole table
+        return replace(block, y=block.y.copy())
+
     def raw(self, part: int) -> Iterator[Raw]:
-        wanted = [*self._features, *self._targets, *filter(None, [self._weight])]
+        wanted = [*self._features, *self._targets, *filter(None, [self.weight_column])]
         for batch in self.batches(part, wanted):
             yield self.decoded(batch)
 
@@ -136,12 +142,19 @@ class FileSource(BlockSource):
 
     def decoded(self, table: Any) -> Raw:
         """Features, targets and weights of a table."""
+        X = self.features(table)
+        targets = [table.column(name).to_numpy() for name in self._targets]
+        y = targets[0] if len(targets) == 1 else np.column_stack(targets)
+        return Raw(
+            X, y, None if self.weight_column is None else _numbers(table, self.weight_column)
+        )
+
+    def features(self, table: Any) -> Any:
+        """Those of a table, as a matrix."""
         X = np.empty((len(table), len(self._features)), dtype=self._dtype)
         for column, name in enumerate(self._features):
             X[:, column] = _numbers(table, name)
-        targets = [table.column(name).to_numpy() for name in self._targets]
-        y = targets[0] if len(targets) == 1 else np.column_stack(targets)
-        return Raw(X, y, None if self._weight is None else _numbers(table, self._weight))
+        return X
 
     @property
     def _dtype(self) -> Any:
@@ -174,7 +187,19 @@ def _split(fragment: Any) -> list[Any]:
     return fragment.split_by_row_group() or [fragment]
 
 
-def _found(paths: Any) -> tuple[str, list[str]]:
+def column_names(paths: Any, kind: str) -> list[str]:
+    """Of the first file, those that directories name included."""
+    root, files = found_files(paths)
+    return list(_dataset(files[:1], kind, root).schema.names)
+
+
+def _dataset(files: list[str], kind: str, root: str) -> Any:
+    return _arrow("dataset").dataset(
+        files, format=kind, partitioning="hive", partition_base_dir=root
+    )
+
+
+def found_files(paths: Any) -> tuple[str, list[str]]:
     """The directory below which partitions are named, and the files, in their order."""
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     files: list[str] = []

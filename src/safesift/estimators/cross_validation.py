@@ -31,6 +31,8 @@ from sklearn.utils.validation import _check_method_params
 
 from safesift.alerts import warn
 from safesift.arithmetic.threads import computes
+from safesift.design.block_source import BlockSource
+from safesift.estimators.block_choice import choose_on_blocks
 from safesift.estimators.classifier import Classification, best_of
 from safesift.estimators.exact_choice import (
     certified_alpha,
@@ -77,8 +79,10 @@ class CrossValidated(LinearModel):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            float32 and float64 are used as they are.
+            float32 and float64 are used as they are. Or rows in blocks, made by
+            `safesift.blocks`, which have their targets and weights with them.
         y : array of shape (n_samples,)
+            None with blocks.
         sample_weight : array of shape (n_samples,), optional
             Weighs losses and scores. Weight 0 is exactly removal, weight 2 exactly repetition
             within a fold.
@@ -92,6 +96,12 @@ class CrossValidated(LinearModel):
         _raise_for_params(params, self, "fit")
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
+        if isinstance(X, BlockSource):
+            self._refuse_with_blocks(y, sample_weight, scoring=(self.scoring, None), **{
+                name: (value, None) for name, value in params.items()
+            })  # fmt: skip
+            choose_on_blocks(self, X, settings, loss, penalty)
+            return self
         samples = self._read(X, y, sample_weight)
         routed = self._routed("fit", sample_weight, params)
         full = self._problems(samples, loss, penalty, alpha=1.0)
@@ -313,7 +323,9 @@ class SafeClassifierCV(CrossValidated, Classification):
         The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
         As in scikit-learn: an integer means stratified folds, without shuffling. "loo": every
-        sample by the model without it, exactly, from the models of all (`leave_one_out`).
+        sample by the model without it, exactly, from the models of all (`leave_one_out`). Rows in
+        blocks have such folds only, and an integer for `alphas` is then how many there are, to a
+        sample's `alpha_max` times `eps` (1e-4 by default).
     scoring : str, callable or None, default=None
         What to maximise, by default the accuracy. Scores are averaged over the folds with the
         weights of their held-out samples. Of equal scores the largest alpha wins.
@@ -417,7 +429,9 @@ class SafeRegressorCV(CrossValidated, Regression):
         The smallest alpha over the largest one, where that is not for the data to say.
     cv : int, splitter or iterable, default=5
         As in scikit-learn: an integer means consecutive folds, without shuffling. "loo": every
-        sample by the model without it, exactly, from the models of all (`leave_one_out`).
+        sample by the model without it, exactly, from the models of all (`leave_one_out`). Rows in
+        blocks have such folds only, and an integer for `alphas` is then how many there are, to a
+        sample's `alpha_max` times `eps` (1e-4 by default).
     scoring : str, callable or None, default=None
         What to maximise, by default R². Scores are averaged over the folds with the weights of
         their held-out samples. Of equal scores the largest alpha wins.

@@ -51,7 +51,7 @@ class KernelMachine(LinearModel):
         gamma_: float | None
         kernel_shift_: float | None
 
-    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def _blocks(self, X: Any, y: Any, sample_weight: Any, target: Any) -> None:
         """A kernel needs all pairs of rows: they are never read a block at a time."""
 
     def __sklearn_tags__(self) -> Any:

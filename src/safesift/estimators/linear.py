@@ -38,7 +38,7 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.results import block_model, complain, refuse_given
+from safesift.workflows.scale.results import block_model, complain, refuse_given, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
@@ -123,19 +123,22 @@ class LinearModel(Followable, BaseEstimator):
 
     @whole
     @computes
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             float32 and float64 are used as they are; torch tensors and CuPy arrays where they are.
-            Or rows in blocks, made by
-            `safesift.blocks`, which have their targets and weights with them.
+            Or rows in blocks, made by `safesift.blocks`, which have their targets and weights with
+            them; or a dask array or frame, whose partitions are read where they are.
         y : array of shape (n_samples,), or (n_samples, 2) for intervals
             Labels, numbers, or lower and upper ends. None with blocks.
         sample_weight : array of shape (n_samples,), optional
-            Weight 0 is exactly removal, weight 2 exactly repetition.
+            Weight 0 is exactly removal, weight 2 exactly repetition. The name of a column, where
+            X is a dask frame.
+        target : str, or pair of str for the ends of intervals, optional
+            The column of targets, where X is a dask frame, in place of y.
 
         Returns
         -------
@@ -143,7 +146,7 @@ class LinearModel(Followable, BaseEstimator):
         """
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
-        source = self._blocks(X, y, sample_weight)
+        source = self._blocks(X, y, sample_weight, target)
         if source is not None:
             return self._fit_blocks(source, settings, loss, penalty)
         samples = self._read(X, y, sample_weight)
@@ -153,15 +156,15 @@ class LinearModel(Followable, BaseEstimator):
         self._warn(settings, missed(fits), len(fits))
         return self
 
-    def _blocks(self, X: Any, y: Any, sample_weight: Any) -> BlockSource | None:
+    def _blocks(self, X: Any, y: Any, sample_weight: Any, target: Any) -> BlockSource | None:
         """Rows that come in blocks, if these are such; memory maps beyond a size are."""
-        if isinstance(X, BlockSource):
-            refuse_given(
-                "fit", y=(y, None), sample_weight=(sample_weight, None),
-                screening=(self.screening, "auto"), solver=(self.solver, "auto"),
-                warm_start=(self.warm_start, False), device=(self._device, None),
-            )  # fmt: skip
-            return X
+        source = rows_in_blocks(
+            "fit", X, y, sample_weight, target, screening=(self.screening, "auto"),
+            solver=(self.solver, "auto"), warm_start=(self.warm_start, False),
+            device=(self._device, None),
+        )  # fmt: skip
+        if source is not None:
+            return source
         large = isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > _LARGEST_MAP
         usual = self.screening == "auto" and self.solver == "auto" and not self.warm_start
         usual = usual and self._device is None
@@ -169,6 +172,13 @@ class LinearModel(Followable, BaseEstimator):
         if large and usual and smooth and y is not None:
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
         return None
+
+    def _refuse_with_blocks(self, y: Any, sample_weight: Any, **more: Any) -> None:
+        """Refuse what means nothing for rows that come in blocks."""
+        refuse_given(
+            "fit", y=(y, None), sample_weight=(sample_weight, None),
+            screening=(self.screening, "auto"), solver=(self.solver, "auto"), **more,
+        )  # fmt: skip
 
     def _fit_blocks(
         self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty
@@ -178,15 +188,19 @@ class LinearModel(Followable, BaseEstimator):
         training = Training(loss, penalty, alpha, None, bool(self.fit_intercept))
         model = block_model(training, [alpha], settings.tol, settings.seed)
         solution = solve_blocks(source, replace(model, class_weights=self._block_weights))
+        self._publish_blocks(solution)
+        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
+        return self
+
+    def _publish_blocks(self, solution: Solution, **more: Any) -> None:
+        """Set the attributes of a model of rows that came in blocks."""
         self.n_features_in_ = len(solution.fits[0][0].coef)
-        names = source.feature_names
+        names = solution.reading.source.feature_names
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.__dict__.update(self._block_attributes(solution))
-        complain(type(self).__name__, [fits[0] for fits in solution.fits], settings.tol)
-        return self
+        self.__dict__.update(more | self._block_attributes(solution))
 
     def _block_weights(self, classes: NDArray, totals: Array) -> Array | None:
         """What the weights of classes are multiplied by; None for nothing."""

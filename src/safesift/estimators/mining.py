@@ -20,13 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from safesift.alerts import warn
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes, using
-from safesift.design.pool import (
-    Budget,
-    Pool,
-    by_rows,
-    n_rows_of,
-    reader,
-)
+from safesift.design.block_source import BlockSource
+from safesift.design.pool import Budget, Pool, by_rows, n_rows_of, reader
 from safesift.estimators.classifier import SafeClassifier
 from safesift.estimators.linear import Samples
 from safesift.estimators.pool_labels import PoolLabels, shown
@@ -231,11 +226,12 @@ def mine_hard(
     Parameters
     ----------
     X_pool : array, sparse matrix, frame, path, iterable of blocks, or callable that returns one
-        Rows with the columns of X. A block is rows, or a pair (rows, labels). A file is npz (array
-        X, and labels where there is an array y), svmlight (which has labels), CSV or Parquet (the
-        model's feature names say which columns to read, and y_pool which one holds the labels;
-        ``pip install 'safesift[cli]'``). An iterable must yield the same rows each time it is gone
-        through; a generator does not: pass the function that makes it.
+        Rows with the columns of X. A block is rows, or a pair (rows, labels). What
+        `safesift.blocks` makes has labels. A file is npz (array X, and labels where there is an
+        array y), svmlight (which has labels), CSV or Parquet (the model's feature names say which
+        columns to read, and y_pool which one holds the labels; ``pip install 'safesift[cli]'``).
+        An iterable yields the same rows each time it is gone through; a generator does not: pass
+        the function that makes it.
     model : SafeClassifier
         Fitted on (X, y), with two classes and a loss that is flat somewhere. It is not changed.
     X, y : array, sparse matrix or frame, and labels
@@ -423,6 +419,9 @@ def _pool(
     entries = {"y_pool": labels.y_pool, "pool_weight": full.pool_weight}
     if _is_path(X_pool):
         source, n_rows = _of_file(Path(X_pool), target, model, labels, budget.block), None
+    elif isinstance(X_pool, BlockSource):
+        labels.check_source(has_targets=True)
+        source, n_rows = partial(_of_blocks, X_pool), X_pool.n_rows
     else:
         source, budget = by_rows(X_pool, budget)
         n_rows = n_rows_of(source)
@@ -437,6 +436,19 @@ def _pool(
         n_rows,
         {name: len(one) for name, one in entries.items() if isinstance(one, np.ndarray)},
     )
+
+
+def _of_blocks(source: BlockSource) -> Iterator[tuple[Any, Any]]:
+    """The rows of a source and their labels, part by part."""
+    if source.scale is not None:
+        raise ValueError(f"X_pool: scale={source.scale!r} has no meaning here: leave it out.")
+    for part in range(source.n_parts):
+        for X, y, weights in source.raw(part):
+            if weights is not None and not (np.asarray(weights) == 1).all():
+                raise ValueError(
+                    f"X_pool: {source.place(part)} has weights of its own: pass pool_weight."
+                )
+            yield X, y
 
 
 def _is_path(X_pool: Any) -> bool:

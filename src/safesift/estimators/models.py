@@ -38,9 +38,5 @@ def estimator_of_blocks(result: BlockScreening) -> LinearModel:
     """The model of rows that came in blocks, as `fit` would have left it."""
     loss = resolve("loss", result.training.loss, LOSSES, Loss)
     model = MODELS[loss.task](**vars(result.training))
-    model.n_features_in_ = len(result.fits[0].coef)
-    names = result.solution.reading.source.feature_names
-    if names is not None:
-        model.feature_names_in_ = np.array(names, dtype=object)
-    model.__dict__.update(model._block_attributes(result.solution))
+    model._publish_blocks(result.solution)
     return model

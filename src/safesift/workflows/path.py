@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from safesift.alerts import warn
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.design.factory import check_finite
 from safesift.design.placing import placed
 from safesift.grids import Grid, Walk, check_eps, check_levels
@@ -33,7 +32,7 @@ from safesift.registry import provided
 from safesift.solvers import Fit, Screening, Settings, choose, print_history, solve_path
 from safesift.solvers.records import complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.results import path_of_blocks, refuse_given
+from safesift.workflows.scale.results import path_of_blocks, rows_in_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -204,6 +203,7 @@ def safe_path(
     X: Any,
     y: Any = None,
     *,
+    target: Any = None,
     alphas: Any = None,
     n_alphas: int = 20,
     eps: float | None = None,
@@ -232,10 +232,14 @@ def safe_path(
         Of shape (n_samples, n_features).
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
         must have been told of the intercept. Or rows in blocks, made by `safesift.blocks`, which
-        have their targets and weights with them; all alphas then share their passes.
+        have their targets and weights with them; all alphas then share their passes. Or a dask
+        array or frame, whose partitions are read where they are.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Any two labels for a classification loss, numbers for a regression loss, lower and upper
         ends for an interval loss. None with blocks.
+    target : str, or pair of str for the ends of intervals, optional
+        The column of targets, where X is a dask frame, in place of y; `sample_weight` then may be
+        the name of a column, too.
     alphas : array, optional
         In any order, which is that of the result; solved from the most regularised one on. For a
         constraint ("l1_ball", "l2_ball") its radii. By default evenly spaced in their logarithms,
@@ -302,12 +306,12 @@ def safe_path(
         solver=solver,
     )
     training = Training(loss, penalty, 1.0, l1_ratio, bool(fit_intercept))
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "safe_path", y=(y, None), sample_weight=(sample_weight, None), eps=(eps, None),
-            screening=(screening, "auto"), solver=(solver, "auto"), device=(device, None),
-        )  # fmt: skip
-        return PathResult(**path_of_blocks(X, training, alphas, settings.tol, settings.seed))
+    source = rows_in_blocks(
+        "safe_path", X, y, sample_weight, target, eps=(eps, None), screening=(screening, "auto"),
+        solver=(solver, "auto"), device=(device, None),
+    )  # fmt: skip
+    if source is not None:
+        return PathResult(**path_of_blocks(source, training, alphas, settings.tol, settings.seed))
     names = column_names(X)
     inputs = make_problems(placed(X, device), y, sample_weight=sample_weight, **vars(training))
     problem = inputs.problem

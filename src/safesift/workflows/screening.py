@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.design.factory import check_finite
 from safesift.design.placing import placed
 from safesift.losses import Loss
@@ -33,7 +32,7 @@ from safesift.solvers import (
     solve_path,
     spending,
 )
-from safesift.workflows.scale.results import refuse_given, screen_blocks
+from safesift.workflows.scale.results import rows_in_blocks, screen_blocks
 from safesift.workflows.verdicts import Screened, ScreeningResult
 
 Array = NDArray[np.float64]
@@ -45,6 +44,7 @@ def screen(
     X: Any,
     y: Any = None,
     *,
+    target: Any = None,
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
     alpha: float = 1e-4,
@@ -77,10 +77,14 @@ def screen(
         Of shape (n_samples, n_features).
         Used as it is, float32 or float64 (or integers), in any order. A `safesift.design.Design`
         must have been told of the intercept. Or rows in blocks, made by `safesift.blocks`, which
-        have their targets and weights with them.
+        have their targets and weights with them; or a dask array or frame, whose partitions are
+        read where they are.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Labels for a classification loss, numbers for a regression loss, lower and upper ends for
         an interval loss (-inf and inf allowed; one column means width zero). None with blocks.
+    target : str, or pair of str for the ends of intervals, optional
+        The column of targets, where X is a dask frame, in place of y; `sample_weight` then may be
+        the name of a column, too.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -159,14 +163,14 @@ def screen(
     )
     _check_effort(effort, coef)
     training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "screen", y=(y, None), sample_weight=(sample_weight, None), coef=(coef, None),
-            effort=(effort, "full"), screening=(screening, "auto"), solver=(solver, "auto"),
-            fold=(fold, "auto"), device=(device, None),
-        )  # fmt: skip
+    source = rows_in_blocks(
+        "screen", X, y, sample_weight, target, coef=(coef, None), effort=(effort, "full"),
+        screening=(screening, "auto"), solver=(solver, "auto"), fold=(fold, "auto"),
+        device=(device, None),
+    )  # fmt: skip
+    if source is not None:
         check_positive("alpha", alpha)
-        return screen_blocks(X, training, settings.tol, settings.seed)
+        return screen_blocks(source, training, settings.tol, settings.seed)
     names = column_names(X)
     inputs = make_problems(placed(X, device), y, sample_weight=sample_weight, **vars(training))
     problems = inputs.problems

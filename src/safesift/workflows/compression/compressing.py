@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
+from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
 from safesift.regions import Region
+from safesift.workflows.compression.blocks import examine_blocks
 from safesift.workflows.compression.calibration import (
     calibrated,
     design_weights,
@@ -32,6 +35,9 @@ from safesift.workflows.compression.ranking import (
     seed_of,
     strata_of,
 )
+from safesift.workflows.scale.reading import Reading
+from safesift.workflows.scale.results import refuse_given
+from safesift.workflows.scale.writing import write_rows
 from safesift.workflows.verdicts import taken
 
 Array = NDArray[np.float64]
@@ -95,10 +101,59 @@ class Compressed(Brief):
         ])  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class BlockCompressed(Compressed):
+    """The rows to keep of a source of blocks.
+
+    Attributes
+    ----------
+    reading : Reading
+        How its rows are read.
+    """
+
+    reading: Reading
+
+    def write(self, directory: str | Path) -> Path:
+        """Write the kept rows, read and written a block at a time.
+
+        As `BlockScreening.write` does; where the kept rows have weights of their own, these take
+        the place of the column of weights, or are a new one, `sample_weight`.
+
+        Parameters
+        ----------
+        directory : str or Path
+            Must not exist. It is there when all of it is. `safesift.json` in it has the alpha to
+            train with.
+        """
+        starts, kept = self.reading.starts, self.indices
+
+        def rows(part: int) -> slice:
+            return slice(*np.searchsorted(kept, starts[part : part + 2]))
+
+        def mask(part: int) -> NDArray[np.bool_]:
+            chosen = np.zeros(starts[part + 1] - starts[part], dtype=bool)
+            chosen[kept[rows(part)] - starts[part]] = True
+            return chosen
+
+        def weights(part: int) -> Array | None:
+            return None if self.weights is None else self.weights[rows(part)]
+
+        record = {
+            "training": str(self.training),
+            "method": self.method,
+            "alpha": self.training.alpha,
+            "alpha_kept": self.alpha,
+            "rows": self.n_samples,
+            "kept": len(kept),
+            "certified": self.certified,
+        }
+        return write_rows(self.reading, mask, Path(directory), lambda _: record, weights)
+
+
 @computes
 def compress(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     n_keep: int | float,
     loss: str | Loss = "squared_hinge",
@@ -119,7 +174,8 @@ def compress(
     Parameters
     ----------
     X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight, screening
-        As in `rank_samples`.
+        As in `rank_samples`. Of rows in blocks the result can `write` what is kept, a block at a
+        time.
     n_keep : int or float
         How many samples to keep, or which share of those of positive weight (0 < n_keep ≤ 1). Of
         every class at least one is kept.
@@ -168,6 +224,15 @@ def compress(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
+    if isinstance(X, BlockSource):
+        refuse_given(
+            "compress", y=(y, None), sample_weight=(sample_weight, None),
+            screening=(screening, "auto"),
+        )  # fmt: skip
+        blocks = examine_blocks(X, model, seed_of(rng))
+        choice = Choice(method, reweight, stratify, given_weights=blocks.weighted)
+        chosen = choice.made(blocks, n_keep, rng)
+        return BlockCompressed(**vars(chosen), reading=blocks.solution.reading)
     samples = examine(X, y, model, sample_weight, screening, seed_of(rng))
     choice = Choice(method, reweight, stratify, given_weights=sample_weight is not None)
     return choice.made(samples, n_keep, rng)

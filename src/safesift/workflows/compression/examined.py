@@ -221,6 +221,11 @@ class Examined:
         return fits
 
     @cached_property
+    def predictions(self) -> Array:
+        """At the solutions, (n_samples, n_problems)."""
+        return np.stack([fit.at.pred for fit in self.fits], axis=1)
+
+    @cached_property
     def slopes(self) -> Array:
         """Dual solutions ν, (n_samples, n_problems): at a kink they are not the loss's slopes."""
         return np.stack([fit.dual.nu for fit in self.fits], axis=1)
@@ -233,10 +238,9 @@ class Examined:
     @cached_property
     def own_predictions(self) -> Array:
         """The prediction of every sample; with several classes, that of its own class."""
-        predictions = np.stack([fit.at.pred for fit in self.fits], axis=1)
         if len(self.problems) == 1:
-            return predictions[:, 0]
-        return np.take_along_axis(predictions, self.class_codes[:, None], axis=1)[:, 0]
+            return self.predictions[:, 0]
+        return np.take_along_axis(self.predictions, self.class_codes[:, None], axis=1)[:, 0]
 
     @cached_property
     def class_codes(self) -> NDArray[np.intp]:
@@ -251,8 +255,7 @@ class Examined:
     @cached_property
     def margins(self) -> Array:
         """How far the prediction at the solution is out of the flat piece, negative inside."""
-        predictions = [fit.at.pred for fit in self.fits]
-        return self._excess([Bounds(pred, pred) for pred in predictions])
+        return self._excess([Bounds(pred, pred) for pred in self.predictions.T])
 
     @cached_property
     def test_sets(self) -> list[TestSet]:

@@ -15,13 +15,16 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
+from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import unknown_name
+from safesift.workflows.compression.blocks import examine_blocks
 from safesift.workflows.compression.examined import Examined, examine
 from safesift.workflows.compression.hybrid import Hybrid
+from safesift.workflows.scale.results import refuse_given
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -250,7 +253,7 @@ class Ranking(Brief):
 @computes
 def rank_samples(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     loss: str | Loss = "squared_hinge",
     penalty: str | Penalty = "l2",
@@ -272,9 +275,11 @@ def rank_samples(
     Parameters
     ----------
     X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
+        Or rows in blocks, made by `safesift.blocks`, which have their targets and weights with
+        them. They are read in passes, and some numbers of every row are held.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Any labels for a classification loss, numbers for a regression loss, lower and upper ends
-        for an interval loss.
+        for an interval loss. None with blocks.
     loss : str or Loss, default="squared_hinge"
         A name of `safesift.losses.LOSSES` or an object with its parameters.
     penalty : str or Penalty, default="l2"
@@ -321,6 +326,12 @@ def rank_samples(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
+    if isinstance(X, BlockSource):
+        refuse_given(
+            "rank_samples", y=(y, None), sample_weight=(sample_weight, None),
+            screening=(screening, "auto"),
+        )  # fmt: skip
+        return ranked(examine_blocks(X, model, seed_of(rng)), method, rng)
     return ranked(examine(X, y, model, sample_weight, screening, seed_of(rng)), method, rng)
 
 

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm
 from safesift.design.base import Design
 from safesift.losses import Loss
-from safesift.penalties import L2
 from safesift.problem.duality import Dual
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
@@ -170,14 +169,53 @@ def proof(problem: Problem, query: Query, found: Found, balance: Balance) -> Pro
     )
     # losses are 0 or more, so that 0 bounds the optimal value from below: the dual point 0
     most = at.value + problem.rounding(at).value
-    if isinstance(query.penalty, L2):
-        gap = min(Dual(problem).own_gap(at), most)
-    else:
-        assert found.rays is not None
-        gap = most - max(_dual_value(problem, at, found.rays), 0.0)
+    gap = min(Dual(problem).own_gap(at), most)
+    if found.rays is not None:
+        gap = min(gap, most - _dual_value(problem, at, found.rays))
     gap = math.inf if math.isnan(gap) else max(gap, 0.0)
     radius = _radius(problem, at, balance)
     return Proof(problem, at, gap, problem.reference, radius, found.clearance)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+def proof_nearby(
+    reduced: Problem,
+    at: Evaluation,
+    before: Proof,
+    balance: Balance,
+    step: float,
+    gap: float | None = None,
+) -> Proof:
+    """What is proved a step away from a proof, a step that is shorter than its clearance.
+
+    Every folded row is on its piece there, so that value and gradient of the reduced problem are
+    those of the problem of all rows, and so is `Dual.own_gap`: the dual point is made of the slopes
+    of all rows, of which those that are held are shrunk where an intercept demands it. For any
+    other penalty than l2 nothing is known that way.
+
+    Where all pieces are linear, so is every gap of the reduced problem: the slopes of folded rows
+    are constants, and conjugates there what the pieces have in common with the loss.
+
+    Parameters
+    ----------
+    reduced : Problem
+        Of the held rows, with all the others folded, and bounds on their rounding.
+    at : Evaluation
+        Of that problem.
+    before : Proof
+    balance : Balance
+    step : float
+        How far the point is from that of the proof, at most.
+    gap : float, optional
+        That of the reduced problem, for a loss whose pieces are all linear.
+    """
+    if gap is None:
+        gap, radius = Dual(reduced).own_gap(at), _radius(reduced, at, balance)
+    else:
+        radius = _gap_radius(reduced, gap)
+    gap = math.inf if math.isnan(gap) else max(gap, 0.0)
+    clearance = (before.clearance - step) * (1.0 - 4 * EPS)
+    return Proof(before.problem, at, gap, before.reference, radius, clearance)
 
 
 def _dual_value(problem: Problem, at: Evaluation, rays: RaySums) -> float:
@@ -216,6 +254,13 @@ def _conjugates(loss: Loss, rays: RaySums, scales: Array) -> Array:
         return scales * rays.ones
     quadratic, linear = 2.0 * rays.ones - 4.0 * rays.halves, 4.0 * rays.halves - rays.ones
     return np.where(scales == 1.0, rays.ones, scales * (quadratic * scales + linear))
+
+
+def _gap_radius(problem: Problem, gap: float) -> float:
+    """How far every optimum is, by strong convexity; an intercept is not bounded that way."""
+    if not problem.strong_convexity > 0 or problem.fit_intercept:
+        return math.inf
+    return math.sqrt(2.0 * gap / problem.strong_convexity) * (1.0 + 16 * EPS)
 
 
 def _radius(problem: Problem, at: Evaluation, balance: Balance) -> float:

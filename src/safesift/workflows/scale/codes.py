@@ -5,13 +5,47 @@ from __future__ import annotations
 import os
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Codes = NDArray[np.uint8]
+
+# what is written to a file at a time
+_PIECE = 2**24
+
+
+def _pack(codes: Codes, bits: int) -> Codes:
+    """Small numbers, several to a byte."""
+    per_byte = 8 // bits
+    padded = np.zeros(-(-len(codes) // per_byte) * per_byte, dtype=np.uint8)
+    padded[: len(codes)] = codes
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    found = np.bitwise_or.reduce(padded.reshape(-1, per_byte) << shifts, axis=1)
+    return found.astype(np.uint8)
+
+
+def _unpack(packed: Codes, bits: int, n: int) -> Codes:
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    return ((packed[:, None] >> shifts) & (2**bits - 1)).ravel()[:n]
+
+
+class Packed(NamedTuple):
+    """The pieces of some rows on their way to somebody else."""
+
+    data: Codes
+    bits: int
+    n: int
+
+    @classmethod
+    def of(cls, codes: Codes) -> Packed:
+        bits = 2 if np.max(codes, initial=0) < 4 else 4
+        return cls(_pack(codes, bits), bits, len(codes))
+
+    def unpacked(self) -> Codes:
+        return _unpack(*self)
 
 
 class CodeStore:
@@ -56,6 +90,25 @@ class CodeStore:
             state |= {"_file": None, "_memory": np.frombuffer(content, dtype=np.uint8).copy()}
         return state
 
+    def dump(self, file: IO[bytes]) -> None:
+        """Write all of it, a piece at a time."""
+        for start in range(0, self._n_bytes, _PIECE):
+            size = min(_PIECE, self._n_bytes - start)
+            if self._file is None:
+                file.write(self._memory[start : start + size].tobytes())
+            else:
+                file.write(os.pread(self._file.fileno(), size, start))
+
+    def load(self, file: IO[bytes]) -> None:
+        """Read what `dump` has written."""
+        for start in range(0, self._n_bytes, _PIECE):
+            content = file.read(min(_PIECE, self._n_bytes - start))
+            if self._file is None:
+                read = np.frombuffer(content, dtype=np.uint8)
+                self._memory[start : start + len(read)] = read
+            else:
+                os.pwrite(self._file.fileno(), content, start)
+
     @property
     def on_disk(self) -> bool:
         return self._file is not None
@@ -74,18 +127,12 @@ class CodeStore:
             packed = self._memory[start : start + size]
         else:
             packed = np.frombuffer(os.pread(self._file.fileno(), size, start), dtype=np.uint8)
-        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
-        return ((packed[:, None] >> shifts) & (2**self._bits - 1)).ravel()[: self.lengths[part]]
+        return _unpack(packed, self._bits, self.lengths[part])
 
     def put(self, part: int, problem: int, codes: Codes) -> None:
         """Replace the numbers of one part for one problem."""
         start, size = self._place(part, problem)
-        per_byte = 8 // self._bits
-        padded = np.zeros(size * per_byte, dtype=np.uint8)
-        padded[: len(codes)] = codes
-        shifts = np.arange(0, 8, self._bits, dtype=np.uint8)
-        packed = np.bitwise_or.reduce(padded.reshape(size, per_byte) << shifts, axis=1)
-        packed = packed.astype(np.uint8)
+        packed = _pack(codes, self._bits)
         if self._file is None:
             self._memory[start : start + size] = packed
         else:
@@ -112,6 +159,12 @@ class RowMask:
 
     def __init__(self, codes: CodeStore, problems: Iterable[int], true: NDArray[np.bool_]) -> None:
         self._codes, self._problems, self._true = codes, tuple(problems), true
+
+    @classmethod
+    def any(cls, masks: Sequence[RowMask]) -> RowMask:
+        """Rows that one of several masks on the same rows selects."""
+        first = masks[0]
+        return cls(first._codes, (k for mask in masks for k in mask._problems), first._true)
 
     def __len__(self) -> int:
         return sum(self._codes.lengths.values())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from safesift.problem.evaluation import Folded
 from safesift.problem.problem import Problem
 from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.quadratic import Model, minimise
-from safesift.workflows.scale.certificate import Extent, Proof, proof
+from safesift.workflows.scale.certificate import Extent, Proof, proof, proof_nearby
 from safesift.workflows.scale.codes import CodeStore
-from safesift.workflows.scale.engine import Engine, Tree
-from safesift.workflows.scale.found import Balance, Found, Held, added
-from safesift.workflows.scale.passes import Pass, Query, coded, pieces_of
+from safesift.workflows.scale.engine import Engine, Task
+from safesift.workflows.scale.found import Balance, Found, Held, PartFound
+from safesift.workflows.scale.outcomes import Outcome, PassRecord
+from safesift.workflows.scale.passes import Pass, Query, coded, kinked, pieces_of
 from safesift.workflows.scale.reading import Reading
 
 Array = NDArray[np.float64]
@@ -33,56 +34,49 @@ Array = NDArray[np.float64]
 # how far rows are held, in units of how the sample's solution scatters, and as a share of the size
 # of the point; and by how much less once hardly a row moves, next to those that are held
 _WIDE, _NEAR, _NARROWER, _HARDLY_ANY = 3.0, 1e-6, 0.2, 0.01
-# the reduced problem is solved to this share of what is asked for
-_SHARPER, _TIGHT = 1e-3, 1e-9
+# the reduced problem is solved to this share of what is asked for; of a loss with kinks its gap is
+# that of all rows
+_SHARPER, _TIGHT, _SHARP = 1e-3, 1e-9, 1e-2
 # the first step is at most so many times as long as the point
 _TRUSTED = 100.0
 # of a quadratic function, relative to its curvature
 _DAMPING = 1e-13
 # what held rows may take, as a share of the budget; a held row is held twice while it is solved for
-_HELD_SHARE, _PER_HELD_ROW = 0.4, 512
+_HELD_SHARE, PER_HELD_ROW = 0.4, 512
 MOST_PASSES = 50
-
-
-@dataclass(frozen=True)
-class PassRecord:
-    """How a problem stood after a pass.
-
-    Attributes
-    ----------
-    passes : int
-        Over the data, the survey included.
-    seconds : float
-    gap, relative_gap : float
-        Certified, on all rows.
-    n_kept, n_undecided : int
-        Rows that are not proved to be of no influence, and of which it is not proved on which
-        piece of their loss they lie.
-    n_held, n_moved : int
-        Rows that are held for all problems, and those that had left the piece they were folded on.
-    """
-
-    passes: int
-    seconds: float
-    gap: float
-    relative_gap: float
-    n_kept: int
-    n_undecided: int
-    n_held: int
-    n_moved: int
+# a value that follows from what is folded is told if so much of it is rounding, at most
+_EXACT = 1e-10
+# a gap of more than this share of the least one so far, and a value that did not fall by this share
+# of it, is little gained; then rows are held so many times as far. After so many such passes in a
+# row in which the value neither rose nor fell by what is asked for nothing more is expected
+_LITTLE, _FALL, _WIDER, _MOST_IDLE = 0.5, 0.1, 4.0, 6
 
 
 class State:
-    """One problem on its way."""
+    """One problem on its way.
 
-    def __init__(self, number: int, query: Query, unit: float) -> None:
-        self.number, self.query, self.unit = number, query, unit
+    Parameters
+    ----------
+    number : int
+    query : Query
+    unit : float
+        The scale of its predictions.
+    decides : bool
+        Whether it is to be told what became of its rows: a fold needs no more than its model.
+    """
+
+    def __init__(self, number: int, query: Query, unit: float, decides: bool = True) -> None:
+        self.number, self.query, self.unit, self.decides = number, query, unit, decides
         self.balance = Balance()
-        self.best: Proof | None = None
+        # the proof of the last pass, that of the least value and that of the smallest gap
         self.proof: Proof | None = None
+        self.best: Proof | None = None
+        self.sharpest: Proof | None = None
         self.history: list[PassRecord] = []
         self.wide, self.done = _WIDE, False
-        self.last_try = False
+        # passes in a row in which little was gained, and of those nothing at all
+        self.last_try, self.in_vain, self.idle = False, 0, 0
+        self.spread, self.all_held = query.spread, False
         # how far a step may lead: nobody knows how far a model made of pieces can be trusted
         spread = 0.0 if query.spread is None else norm(query.spread)
         self.trust = _TRUSTED * (norm(query.point) + spread + unit)
@@ -91,6 +85,69 @@ class State:
     def proved(self) -> Proof:
         assert self.proof is not None
         return self.proof
+
+    @property
+    def active(self) -> bool:
+        """Whether another pass is worth it."""
+        return not self.done and self.idle < _MOST_IDLE
+
+    def note(self, found: Proof, asked: float) -> None:
+        """Take what a pass has proved, and count it as one in vain where that is hardly more.
+
+        Parameters
+        ----------
+        found : Proof
+        asked : float
+            The gap that is asked for.
+        """
+        least, best = self.sharpest, self.best
+        fall = 0.0 if best is None else best.at.value - found.at.value
+        gained = least is None or found.gap <= _LITTLE * least.gap
+        if least is not None and math.isfinite(least.gap):
+            gained |= fall >= max(_FALL * least.gap, _rounding(found))
+        self.in_vain = 0 if gained else self.in_vain + 1
+        self.idle = self.idle + 1 if not gained and abs(fall) < max(asked, _rounding(found)) else 0
+        self.proof = found
+        if least is None or found.gap < least.gap:
+            self.sharpest = found
+
+    def go_to(self, point: Array) -> None:
+        """The point of the next pass; where little was gained, more rows are held there.
+
+        They are expected to move as far as they do on the way to that point, and further with
+        every such pass, until all of them are held that the budget allows. And the gap is measured
+        in another way, too.
+        """
+        query, near = self.query, self.query.near
+        if self.in_vain:
+            way = (point - query.point)[:, None]
+            spread = way if self.spread is None else np.concatenate([self.spread, way], axis=1)
+            self.wide = max(self.wide, _WIDE) * _WIDER
+            near = max(near, _NEAR * norm(point)) * _WIDER**2
+            query = replace(query, spread=spread, direct=True)
+        self.query = replace(query, point=point, near=near)
+
+    def outcome(self) -> Outcome:
+        """Where it ended: where the gap is smallest, unless rows are decided elsewhere."""
+        proved = self.proved if self.done or self.sharpest is None else self.sharpest
+        coef, intercept = proved.problem.split(proved.at.point)
+        share = self.query.share or 1.0
+        return Outcome(
+            coef, intercept, proved.gap / share, proved.relative_gap, proved.at.value / share,
+            self.done and self.decides and proved.decides, tuple(self.history),
+        )  # fmt: skip
+
+
+class _Proposed(NamedTuple):
+    """Where to go next, and the gap of the reduced problem there, of a loss with kinks."""
+
+    point: Array
+    gap: float | None = None
+
+
+def _rounding(proved: Proof) -> float:
+    """Differences of values below that are none."""
+    return 64 * EPS * abs(proved.at.value)
 
 
 class Driver:
@@ -108,6 +165,12 @@ class Driver:
         As of `Pass`.
     nothing : Held
         No row, of the kind that held ones are.
+    row_bytes : float
+        What a row takes.
+    save : callable, optional
+        Called with the number of passes after each of them.
+    n_passes : int, default=1
+        So many are made already.
     """
 
     def __init__(
@@ -121,38 +184,60 @@ class Driver:
         folds: bool,
         nothing: Held,
         row_bytes: float,
+        save: Callable[[int], None] | None = None,
+        n_passes: int = 1,
     ) -> None:
         self._reading, self._extent, self._codes = reading, extent, codes
         self._engine, self._tol, self._folds, self._nothing = engine, tol, folds, nothing
-        self._row_bytes = 2 * row_bytes + _PER_HELD_ROW
+        self._row_bytes = 2 * row_bytes + PER_HELD_ROW
         self._budget = _HELD_SHARE * reading.source.memory
-        self._began, self.n_passes = time.perf_counter(), 1
+        self._began, self.n_passes, self._save = time.perf_counter(), n_passes, save
 
     def run(self, states: Sequence[State], most_passes: int = MOST_PASSES) -> None:
         """Go on until all problems are done, or so many passes are made for them."""
         most_passes += self.n_passes - 1
-        while active := [state for state in states if not state.done]:
+        while active := [state for state in states if state.active]:
             if self.n_passes >= most_passes:
                 break
             self._step(active)
-        for state in active:
-            self._leave_undecided(state)
+            self._saved()
+        for state in states:
+            if not state.done:
+                self._leave_undecided(state)
+
+    def _saved(self) -> None:
+        if self._save is not None:
+            self._save(self.n_passes)
 
     def _step(self, active: list[State]) -> None:
         """One pass, and what comes of it for every problem that is not done."""
         self._prepare(active)
         found, held = self._pass([state.query for state in active], active)
         self.n_passes += 1
-        progress.report("passes", self.n_passes, MOST_PASSES)
         for k, state in enumerate(active):
             self._take(state, found[k], active, len(held))
+        progress.report(self._news(active), self.n_passes, MOST_PASSES)
         for k, state in enumerate(active):
             own = held.of(k)
             if self._is_done(state):
                 state.done = True
                 self._settle(state, own)
+                continue
+            proposed = self._next(state, own)
+            nearby = self._proved_nearby(state, own, proposed)
+            if nearby is None:
+                state.go_to(proposed.point)
             else:
-                state.query = replace(state.query, point=self._next(state, own))
+                self._end_there(state, own, nearby)
+
+    def _news(self, active: list[State]) -> str:
+        """What a pass found, in a few words."""
+        last = [state.history[-1] for state in active]
+        gap, n_undecided = (
+            max(getattr(one, name) for one in last) for name in ("relative_gap", "n_undecided")
+        )
+        decided = 100.0 * (1.0 - n_undecided / self._extent.n_rows)
+        return f"pass {self.n_passes}: relative gap {gap:.1e}, {decided:.1f} % of rows decided"
 
     # --- a pass -------------------------------------------------------------------------------
 
@@ -165,7 +250,7 @@ class Driver:
                 state.balance = Balance()
                 query = replace(query, anew=True, after=None)
             if query.anew and query.after is not None:
-                query = replace(query, after=places.get(state.number - 1))
+                query = replace(query, after=places.get(query.after))
             size = norm(query.point) or state.unit
             near = max(query.near, _NEAR * size)
             state.query = replace(query, wide=state.wide, near=near)
@@ -177,19 +262,21 @@ class Driver:
         numbers = [state.number for state in active]
         parts = list(self._codes.lengths)
         tasks = _Tasks(self._codes, parts, numbers)
-        tree, held = Tree(added), [self._nothing.wanted_by(len(queries))]
+        held = [self._nothing.wanted_by(len(queries))]
         n_bytes, n_seen = 0.0, 0
-        for result in self._engine.map(task, tasks):
+
+        def take(result: PartFound) -> None:
+            nonlocal n_bytes, n_seen
             for number, codes in zip(numbers, result.codes, strict=True):
                 self._codes.put(result.part, number, codes)
-            held += result.held
+            held.extend(result.held)
             n_bytes += self._row_bytes * sum(map(len, result.held))
             n_seen += self._codes.lengths[result.part]
+            progress.report_within(f"pass {self.n_passes + 1}", n_seen, n_rows)
             if n_bytes > 2 * self._budget and not self._folds:
                 raise MemoryError(self._too_many(n_bytes, n_seen))
-            if result.problems:
-                tree.add(result.problems)
-        return tree.total(), Held.together(held)
+
+        return self._engine.carry_out(task, tasks, take), Held.together(held)
 
     def _too_many(self, n_bytes: float, n_rows: int) -> str:
         memory = self._reading.source.memory
@@ -207,15 +294,20 @@ class Driver:
         if not query.exact:
             base = Balance()
         state.balance = base.plus(found.added, found.removed)
+        if query.share is None:
+            query = query.of_weight(found.weight if query.fold is not None else 1.0)
         state.query = replace(query, anew=not query.exact, after=None)
         if state.history and found.n_moved <= _HARDLY_ANY * state.history[-1].n_undecided:
             state.wide *= _NARROWER
         problem = self._extent.problem(query, found, state.unit, found.constant)
-        state.proof = proof(problem, query, found, state.balance)
+        state.all_held = query.exact and found.n_decided == 0
+        found_here = proof(problem, query, found, state.balance)
+        state.note(found_here, self._tol * found_here.reference)
+        proved, share = state.proved, state.query.share or 1.0
         state.history.append(
             PassRecord(
-                self.n_passes, time.perf_counter() - self._began, state.proof.gap,
-                state.proof.relative_gap, found.n_kept, found.n_undecided, n_held, found.n_moved,
+                self.n_passes, time.perf_counter() - self._began, proved.gap / share,
+                proved.relative_gap, found.n_kept, found.n_undecided, n_held, found.n_moved,
             )
         )  # fmt: skip
 
@@ -230,43 +322,81 @@ class Driver:
         if not proved.relative_gap <= self._tol:
             return False
         hopeless = not pieces_of(state.query.loss) or math.isinf(proved.radius)
-        if proved.decides or state.last_try or hopeless:
+        if not state.decides or proved.decides or state.last_try or hopeless:
             return True
         state.last_try = True
         return False
 
-    def _next(self, state: State, held: Held) -> Array:
+    def _next(self, state: State, held: Held) -> _Proposed:
         """The solution of the reduced problem; halfway back, where the last one was worse."""
         proved, best = state.proved, state.best
-        room = 64 * EPS * abs(proved.at.value)
-        if best is not None and not proved.at.value <= best.at.value + room:
+        if best is not None and not proved.at.value <= best.at.value + _rounding(proved):
+            if state.all_held:
+                return self._minimum(state, held, proved)  # of the problem itself
             state.trust = 0.5 * norm(proved.at.point - best.at.point)
-            return 0.5 * (best.at.point + proved.at.point)
+            return _Proposed(0.5 * (best.at.point + proved.at.point))
         state.best = proved
         if state.last_try and math.isfinite(proved.radius):
             state.query = replace(state.query, near=max(state.query.near, 4.0 * proved.radius))
         found = self._minimum(state, held, proved)
-        way = found - proved.at.point
+        way = found.point - proved.at.point
         length = norm(way)
         if not length > state.trust:
             return found
         # downhill at first, since the model has the gradient of the objective; then nobody knows
         shorter, state.trust = state.trust / length, 4.0 * state.trust
-        return proved.problem.feasible(proved.at.point + shorter * way)
+        return _Proposed(proved.problem.feasible(proved.at.point + shorter * way))
 
-    def _minimum(self, state: State, held: Held, proved: Proof) -> Array:
+    def _proved_nearby(self, state: State, held: Held, proposed: _Proposed) -> Proof | None:
+        """What is proved at a point, where no folded row can have left its piece on the way.
+
+        Value and gradient on all rows are then those of the reduced problem, and no pass is needed.
+        """
+        query, before, point = state.query, state.proved, proposed.point
+        step = norm(point - before.at.point) * (1.0 + 16 * EPS)
+        if not (step < before.clearance and query.exact and len(held)):
+            return None
+        problem = replace(self._held_problem(query, held), folded=state.balance.folded_at(point))
+        at = problem.evaluate(point)
+        if not problem.rounding(at).value <= _EXACT * abs(at.value):
+            return None
+        found = proof_nearby(problem, at, before, state.balance, step, proposed.gap)
+        if not found.relative_gap <= self._tol:
+            return None
+        if found.decides or not state.decides or state.last_try or math.isinf(found.radius):
+            return found
+        # held as far as that ball reaches, they are decided by one more pass
+        state.last_try = True
+        state.query = replace(query, near=max(query.near, 4.0 * found.radius))
+        return None
+
+    def _end_there(self, state: State, held: Held, found: Proof) -> None:
+        """Be done without another pass."""
+        state.proof, state.done = found, True
+        state.query = replace(state.query, point=found.at.point)
+        share = state.query.share or 1.0
+        last = state.history[-1]
+        state.history[-1] = replace(last, gap=found.gap / share, relative_gap=found.relative_gap)
+        self._settle(state, held)
+
+    def _minimum(self, state: State, held: Held, proved: Proof) -> _Proposed:
         """The solution of the reduced problem."""
-        query, folded = state.query, self._folded(state)
+        query, folded, linear = state.query, self._folded(state), kinked(state.query.loss)
         if not query.exact:
             folded = _expansion(folded, proved)
         if len(held) == 0:
-            return self._quadratic_minimum(query, folded, proved)
-        # what it proposes is proved elsewhere: how far these sums may be off does not matter here
+            # of linear pieces alone there may be no minimum: more rows are held next time
+            return _Proposed(
+                query.point if linear else self._quadratic_minimum(query, folded, proved)
+            )
+        # how far these sums may be off does not matter where what it proposes is proved elsewhere
+        if linear:
+            folded = state.balance.folded_at(query.point)
         problem = replace(self._held_problem(query, held), folded=folded)
-        tol = min(_SHARPER * self._tol, _TIGHT)
+        tol = _SHARP * self._tol if linear else min(_SHARPER * self._tol, _TIGHT)
         settings = Settings(tol, 1000, Screening(guesses=False), decided=())
         ((fit,),) = solve_path([[problem]], settings, [query.point])
-        return fit.at.point
+        return _Proposed(fit.at.point, fit.gap if linear else None)
 
     def _held_problem(self, query: Query, held: Held) -> Problem:
         """The problem of the rows that are held, with the divisor of all."""
@@ -287,6 +417,8 @@ class Driver:
     def _settle(self, state: State, held: Held) -> None:
         """What became of every row: decided where the ball says so, otherwise not."""
         proved, number = state.proved, state.number
+        if not state.decides:
+            return
         if not proved.decides:
             self._leave_undecided(state)
             return
@@ -323,7 +455,7 @@ class _Tasks(Sequence):
         if isinstance(place, slice):
             return [self[k] for k in range(*place.indices(len(self)))]
         part = self.parts[place]
-        return part, [self.codes.get(part, number) for number in self.numbers]
+        return Task(part, [self.codes.get(part, number) for number in self.numbers])
 
 
 def _expansion(folded: Folded, proved: Proof) -> Folded:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS
+from safesift.arithmetic.numerics import EPS, norm
 from safesift.design.pool import stacked
 from safesift.problem.evaluation import Folded
 from safesift.problem.looks import SampleSums
+from safesift.workflows.scale.codes import Packed
 
 Array = NDArray[np.float64]
 
@@ -50,26 +50,31 @@ class Found:
         (1/W) Σ s_i ν_i a_i.
     constant : float
         The loss of the constant model that was asked about.
+    weight : float
+        (1/W) Σ s_i.
     added, removed : Folded or None
         Of rows that were folded, and of those that were taken out or moved to another piece.
     clearance : float
         Every folded or dropped row stays on its piece as far from the point as that.
     sum_error : float
         The largest of all blocks.
-    n_kept, n_undecided, n_moved : int
-        Rows that are not dropped, that are not decided, and that changed their piece.
+    n_kept, n_undecided, n_decided, n_moved : int
+        Rows that are not dropped, that are not decided, those of positive weight that are, and
+        rows that changed their piece.
     rays : RaySums or None
     """
 
     sums: SampleSums
     gradient: Array
     constant: float
+    weight: float
     added: Folded | None
     removed: Folded | None
     clearance: float
     sum_error: float
     n_kept: int
     n_undecided: int
+    n_decided: int
     n_moved: int
     rays: RaySums | None = None
 
@@ -81,19 +86,23 @@ class Found:
             SampleSums(*(a + b for a, b in zip(self.sums, other.sums, strict=True))),
             self.gradient + other.gradient,
             self.constant + other.constant,
+            self.weight + other.weight,
             _both(self.added, other.added),
             _both(self.removed, other.removed),
             min(self.clearance, other.clearance),
             max(self.sum_error, other.sum_error),
             self.n_kept + other.n_kept,
             self.n_undecided + other.n_undecided,
+            self.n_decided + other.n_decided,
             self.n_moved + other.n_moved,
             rays,
         )
 
 
-def added(one: Sequence[Found], other: Sequence[Found]) -> tuple[Found, ...]:
-    """The sums of several problems, of two sets of rows."""
+def added(one: tuple[Found, ...], other: tuple[Found, ...]) -> tuple[Found, ...]:
+    """The sums of several problems, of two sets of rows; there are none of no rows."""
+    if not one or not other:
+        return one or other
     return tuple(mine.plus(theirs) for mine, theirs in zip(one, other, strict=True))
 
 
@@ -173,6 +182,15 @@ class PartFound:
     codes: list[NDArray[np.uint8]]
     held: list[Held]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It travels with two bits or four for a row."""
+        packed = [Packed.of(one) for one in self.codes]
+        return _part_found, (self.part, self.problems, packed, self.held)
+
+
+def _part_found(part: int, problems: Any, codes: list[Packed], held: Any) -> PartFound:
+    return PartFound(part, problems, [one.unpacked() for one in codes], held)
+
 
 # --- what is folded, of rows that come and go -------------------------------------------------
 
@@ -223,3 +241,11 @@ class Balance:
             assert Q is not None  # what went had come
             Q = Q - went.Q
         return Folded(came.q - went.q, came.r - went.r, Q)
+
+    def folded_at(self, point: Array) -> Folded:
+        """The difference, with what rounding may have done to its value and gradient at a point."""
+        plain, size = self.folded(len(point)), norm(point)
+        sums = [one for one in (self.added, self.removed) if one is not None]
+        q_error = sum(one.q_error + EPS * norm(one.q) for one in sums) + self.error * size
+        r_error = sum(one.r_error + EPS * abs(one.r) for one in sums) + 0.5 * self.error * size**2
+        return Folded(plain.q, plain.r, plain.Q, q_error=q_error, r_error=r_error)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
+from safesift.design.block_source import BlockSource
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
 from safesift.losses.base import Piece
@@ -25,8 +26,9 @@ from safesift.problem.evaluation import Evaluation, Folded
 from safesift.problem.inputs import as_intervals
 from safesift.problem.problem import Problem, evaluate_together
 from safesift.problem.risk import Risk, Targets, WeightedRows
+from safesift.workflows.scale.engine import Task
 from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
-from safesift.workflows.scale.reading import Reading, Ready
+from safesift.workflows.scale.reading import Reading, Ready, Weighted
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,6 +45,14 @@ class Query:
     label : object
         The class that stands for 1; None where targets are numbers.
     point : array
+    direct : bool
+        Whether the value of a dual point is asked for even where the gradient gives a gap: by sums
+        over the conjugates, which rounding does not touch as an intercept touches the other.
+    fold : int or None
+        The fold whose rows are left out, None where all of them count.
+    share : float or None
+        What the rows that count weigh next to all of them: alpha is multiplied by it, since the
+        sum is divided by the weight of all. None as long as it is not known.
     constant : float
         The constant model of which the loss is asked for.
     spread : array of shape (n_columns, n_directions) or None
@@ -68,6 +78,13 @@ class Query:
     near: float = 0.0
     anew: bool = True
     after: int | None = None
+    direct: bool = False
+    fold: int | None = None
+    share: float | None = None
+
+    def of_weight(self, share: float) -> Query:
+        """The same once it is known what its rows weigh."""
+        return replace(self, share=share, alpha=self.alpha * share)
 
     @property
     def exact(self) -> bool:
@@ -81,9 +98,33 @@ class Query:
         return as_intervals(y) if self.loss.task == "interval" else np.asarray(y, dtype=np.float64)
 
     def problem(self, rows: Any, y: NDArray, weights: Array, divisor: float) -> Problem:
-        """The problem on some rows, with the divisor of all."""
+        """The problem on some rows, none of them of its fold, with the divisor of all."""
         risk = Risk(WeightedRows(rows, weights, divisor), Targets(self.loss, self.targets(y)))
         return Problem(risk, self.penalty, self.alpha)
+
+
+def problems_on(
+    queries: Sequence[Query], rows: Any, samples: Weighted, divisor: float
+) -> list[Problem]:
+    """The problems of several queries on the same rows, with the divisor of all.
+
+    Those of one class share their targets, those of one fold their weights, levels of both their
+    samples.
+    """
+    weighted: dict[int | None, WeightedRows] = {}
+    targets: dict[Any, Targets] = {}
+    risks: dict[tuple[int | None, Any], Risk] = {}
+    problems = []
+    for query in queries:
+        fold, label = query.fold, query.label
+        if fold not in weighted:
+            weighted[fold] = WeightedRows(rows, samples.without(fold), divisor)
+        if label not in targets:
+            targets[label] = Targets(query.loss, query.targets(samples.y))
+        if (fold, label) not in risks:
+            risks[fold, label] = Risk(weighted[fold], targets[label])
+        problems.append(Problem(risks[fold, label], query.penalty, query.alpha))
+    return problems
 
 
 def pieces_of(loss: Loss) -> list[Piece]:
@@ -95,6 +136,12 @@ def pieces_of(loss: Loss) -> list[Piece]:
 def piecewise(loss: Loss) -> bool:
     """Whether a loss is linear or quadratic, piece by piece, everywhere."""
     return loss.quadratic_rays and bool(pieces_of(loss))
+
+
+def kinked(loss: Loss) -> bool:
+    """Whether a loss is linear piece by piece, so that slopes at a kink are not known by it."""
+    linear = piecewise(loss) and not any(np.any(piece.quadratic) for piece in pieces_of(loss))
+    return linear and math.isinf(loss.proved_smoothness)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +164,19 @@ class Pass:
     most_held: float = 1.0
     folds: bool = True
 
-    def __call__(self, task: tuple[int, Sequence[Codes]]) -> PartFound:
+    @property
+    def source(self) -> BlockSource:
+        return self.reading.source
+
+    plus = staticmethod(added)
+
+    def parted(self, found: PartFound) -> tuple[tuple[Found, ...], PartFound]:
+        """Sums are added up, the pieces of rows and those that are held are told."""
+        return found.problems, replace(found, problems=())
+
+    def __call__(self, task: Task) -> PartFound:
         """What is found in a part, given the pieces on which its rows are folded so far."""
-        part, codes = task
+        part, codes = task.part, task.codes
         found: tuple[Found, ...] = ()
         pieces: list[list[Codes]] = [[] for _ in self.queries]
         held: list[Held] = []
@@ -129,7 +186,7 @@ class Pass:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 looks = self._looks(ready)
                 mine = tuple(self._found(looks, k, before) for k in range(len(looks)))
-            found = mine if not found else added(found, mine)
+            found = added(found, mine)
             for own, look in zip(pieces, looks, strict=True):
                 own.append(look.codes)
             held += self._held(ready, looks)
@@ -139,15 +196,7 @@ class Pass:
     # --- where rows are, and which of them are held -------------------------------------------
 
     def _looks(self, ready: Ready) -> list[_Look]:
-        shared = WeightedRows(ready.rows, ready.weights, self.reading.divisor)
-        targets: dict[Any, Targets] = {}
-        for query in self.queries:
-            if query.label not in targets:
-                targets[query.label] = Targets(query.loss, query.targets(ready.block.y))
-        problems = [
-            Problem(Risk(shared, targets[query.label]), query.penalty, query.alpha)
-            for query in self.queries
-        ]
+        problems = problems_on(self.queries, ready.rows, ready.samples, self.reading.divisor)
         points = [query.point for query in self.queries]
         evaluations = evaluate_together(list(zip(problems, points, strict=True)))
         spreads = self._spreads(ready)
@@ -206,10 +255,10 @@ class Pass:
         if not query.exact:
             came = self._expanded(look)
         else:
-            old = None if query.anew else before[k]
+            old, whose = None if query.anew else before[k], problem
             if query.anew and query.after is not None:
-                old = looks[query.after].codes
-            came, went, n_moved = _changes(look, old)
+                old, whose = looks[query.after].codes, looks[query.after].problem
+            came, went, n_moved = _changes(look, old, whose)
         carrying = problem.weights > 0
         decided = ~decisions.undecided & carrying
         clear = (look.room - problem.prediction_error(at)) / problem.design.row_norms
@@ -218,6 +267,7 @@ class Pass:
             sums=at.sums,
             gradient=at.loss_gradient,
             constant=total(problem.shares, problem.loss.value(constant, problem.y)),
+            weight=float(problem.shares.sum()),
             added=came,
             removed=went,
             clearance=float(np.min(clear[decided], initial=math.inf)) if query.exact
@@ -225,8 +275,9 @@ class Pass:
             sum_error=max(problem.design.sum_error, rows_of(problem.design).gram_error),
             n_kept=int(np.count_nonzero(~decisions.dropped)),
             n_undecided=int(np.count_nonzero(decisions.undecided)),
+            n_decided=int(np.count_nonzero(decided)),
             n_moved=n_moved,
-            rays=None if isinstance(query.penalty, L2) else _rays(problem, at),
+            rays=_rays(problem, at) if query.direct or not isinstance(query.penalty, L2) else None,
         )  # fmt: skip
 
     def _expanded(self, look: _Look) -> Folded:
@@ -242,9 +293,12 @@ class Pass:
         return Folded(np.zeros(rows.n_columns), 0.0, rows.gram(problem.shares * floor), error)
 
     def _held(self, ready: Ready, looks: Sequence[_Look]) -> list[Held]:
-        carrying = ready.weights > 0
         wanted = np.stack(
-            [look.decisions.undecided & carrying & look.query.exact for look in looks], axis=1
+            [
+                look.decisions.undecided & (look.problem.weights > 0) & look.query.exact
+                for look in looks
+            ],
+            axis=1,
         )
         rows = np.flatnonzero(wanted.any(axis=1))
         if not rows.size:
@@ -253,7 +307,7 @@ class Pass:
         return [
             Held(
                 np.full(len(rows), block.part), rows + block.start, ready.rows.take(rows).data,
-                block.y[rows], ready.weights[rows], wanted[rows],
+                block.y[rows], ready.samples.weights[rows], wanted[rows],
             )
         ]  # fmt: skip
 
@@ -278,15 +332,22 @@ def _room(problem: Problem, pred: Array) -> Array:
     return room
 
 
-def _changes(look: _Look, old: Codes | None) -> tuple[Folded | None, Folded | None, int]:
-    """What is to be added to what is folded, and what to be taken away; how many rows moved."""
+def _changes(
+    look: _Look, old: Codes | None, whose: Problem
+) -> tuple[Folded | None, Folded | None, int]:
+    """What is to be added to what is folded, and what to be taken away; how many rows moved.
+
+    What was folded, was folded with the weights of `whose`.
+    """
     if old is None:
         return look.problem.fold(look.decisions), None, 0
     rows = np.flatnonzero(look.codes != old)
     if not rows.size:
         return None, None, 0
-    changed, new, old = look.problem.restrict(rows), look.codes[rows], old[rows]
-    came, went = (changed.fold(decoded(changed, codes)) for codes in (new, old))
+    new, old = look.codes[rows], old[rows]
+    mine = look.problem.restrict(rows)
+    theirs = mine if whose is look.problem else whose.restrict(rows)
+    came, went = mine.fold(decoded(mine, new)), theirs.fold(decoded(theirs, old))
     return came, went, int(np.count_nonzero(old))
 
 

@@ -14,6 +14,8 @@ from safesift.design.block_source import Block, BlockSource
 from safesift.design.factory import as_design
 from safesift.design.rows import RowDesign, rows_of
 from safesift.problem.risk import ChangedDataError
+from safesift.workflows.scale.folds import Folds
+from safesift.workflows.scale.remembering import Remembered
 from safesift.workflows.scale.survey import Moments
 
 Array = NDArray[np.float64]
@@ -23,12 +25,17 @@ class ChangedBlockError(ChangedDataError):
     """A block is not what it was in an earlier pass."""
 
     def __init__(self, place: str, first: int, n_rows: int) -> None:
+        self._told = place, first, n_rows
         RuntimeError.__init__(
             self,
             f"{place} changed between two passes over it (somewhere in the {n_rows} rows from row "
             f"{first} of it on), and what was computed so far is of no use: begin again with data "
             "that stay as they are.",
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """It may be raised by somebody else."""
+        return type(self), self._told
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,12 +73,26 @@ class Scaling:
         return coef, float(intercept - coef @ self.mean)
 
 
+class Weighted(NamedTuple):
+    """Targets and weights of some rows, and the fold in which each of them is left out, if any."""
+
+    y: NDArray
+    weights: Array
+    folds: NDArray[np.intp] | None
+
+    def without(self, fold: int | None) -> Array:
+        """The weights, 0 for rows of a fold."""
+        if fold is None or self.folds is None:
+            return self.weights
+        return np.where(self.folds == fold, 0.0, self.weights)
+
+
 class Ready(NamedTuple):
     """A block to compute with: its rows have the column of ones, if there is an intercept."""
 
     block: Block
     rows: RowDesign
-    weights: Array
+    samples: Weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +110,10 @@ class Reading:
     classes, factors : arrays or None
         Labels, and what the weights of their rows are multiplied by.
     scaling : Scaling or None
+    cv_folds : Folds or None
+        Of a cross-validation.
+    remembered : Remembered or None
+        Where blocks come from that need not be decoded again.
     """
 
     source: BlockSource
@@ -98,6 +123,14 @@ class Reading:
     classes: NDArray | None = None
     factors: Array | None = None
     scaling: Scaling | None = None
+    cv_folds: Folds | None = None
+    remembered: Remembered | None = None
+
+    @property
+    def starts(self) -> NDArray[np.intp]:
+        """The number of the first row of every part, and after the last one that of all rows."""
+        lengths = [sum(n for n, _ in self.seals[part]) for part in sorted(self.seals)]
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
 
     def blocks(self, part: int) -> Iterator[Ready]:
         """The blocks of a part.
@@ -107,7 +140,8 @@ class Reading:
         ChangedBlockError
             Where one is not what it was in the first pass.
         """
-        for block in self.unchanged(part, self.source.blocks(part)):
+        source = self.remembered or self.source
+        for block in self.unchanged(part, source.blocks(part)):
             yield self.ready(block)
 
     def unchanged(self, part: int, blocks: Iterator[Block]) -> Iterator[Block]:
@@ -127,7 +161,8 @@ class Reading:
         X = block.X if self.scaling is None else self.scaling.applied(block.X)
         # it was counted as read by whoever read it
         rows = rows_of(as_design(X, self.intercept)).as_held()
-        return Ready(block, rows, self.weighted(block))
+        folds = None if self.cv_folds is None else self.cv_folds.of(block)
+        return Ready(block, rows, Weighted(block.y, self.weighted(block), folds))
 
     def weighted(self, block: Block) -> Array:
         """The weights of the rows, those of their classes included."""

@@ -14,6 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from safesift.alerts import warn
 from safesift.arithmetic.printing import Brief
 from safesift.design.block_source import BlockSource
+from safesift.design.block_sources import dask
+from safesift.design.dask_source import is_dask
 from safesift.grids import check_levels
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
@@ -186,6 +188,24 @@ def block_model(training: Training, alphas: Any, tol: float, seed: int) -> Block
         ball: Any = penalty
         alphas = [ball.radius]
     return BlockModel(loss, penalty, list(alphas), training.fit_intercept, tol, seed)
+
+
+def rows_in_blocks(
+    who: str, X: Any, y: Any, sample_weight: Any, target: Any, **given: Any
+) -> BlockSource | None:
+    """The source, if X is one, or a dask array or frame; what has no meaning then is refused."""
+    if is_dask(X):
+        refuse_given(who, **given)
+        return dask(X, y, sample_weight, target=target)
+    if target is not None:
+        raise ValueError(
+            f"target={target!r} names a column of a dask frame, and X is none: pass y, or name the "
+            "target where the blocks are made (safesift.blocks)."
+        )
+    if isinstance(X, BlockSource):
+        refuse_given(who, y=(y, None), sample_weight=(sample_weight, None), **given)
+        return X
+    return None
 
 
 def refuse_given(what: str, **given: Any) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,26 +16,42 @@ from safesift import progress
 from safesift.arithmetic.numerics import exact_sum
 from safesift.design.block_source import BlockSource
 from safesift.design.pool import in_words
+from safesift.grids import Grid
 from safesift.losses import Loss
 from safesift.penalties import Penalty
+from safesift.problem.problem import Problem
 from safesift.problem.risk import check_shares
+from safesift.solvers import Settings
+from safesift.workflows.scale import budget
+from safesift.workflows.scale.budget import Size
 from safesift.workflows.scale.certificate import Extent
+from safesift.workflows.scale.checkpoint import Checkpoint
 from safesift.workflows.scale.codes import CodeStore, RowMask
-from safesift.workflows.scale.driver import Driver, PassRecord, State
-from safesift.workflows.scale.engine import Engine, Threads, Tree
+from safesift.workflows.scale.driver import MOST_PASSES, Driver, State
+from safesift.workflows.scale.engine import Engine, Task, engine_for
+from safesift.workflows.scale.folds import Folds
 from safesift.workflows.scale.found import Held
-from safesift.workflows.scale.passes import Query, flat_codes, piecewise
+from safesift.workflows.scale.outcomes import Outcome, PassRecord
+from safesift.workflows.scale.passes import Query, flat_codes, kinked, piecewise
 from safesift.workflows.scale.reading import Reading, Scaling
-from safesift.workflows.scale.start import start
+from safesift.workflows.scale.remembering import Remembered
+from safesift.workflows.scale.start import sample_problems, start
 from safesift.workflows.scale.survey import Survey, Surveyed
+from safesift.workflows.scale.whole import solve_whole
 
 Array = NDArray[np.float64]
 
-# beyond so many columns rows are held and no matrices are made, as for data in memory
-_WIDEST = 5000
-# matrices of a problem that are held at a time, those of tasks under way included, and what they
-# may take of the budget; the share of what is known of the rows
-_MATRICES, _MATRIX_SHARE, _CODE_SHARE = 12, 0.4, 0.1
+
+@dataclass(frozen=True)
+class Spaced:
+    """So many alphas, evenly spaced in their logarithms, from where models are constant."""
+
+    n_alphas: int
+    eps: float
+
+    def levels(self, problems: Sequence[Problem]) -> list[float]:
+        """For the problems of a sample, one for each class."""
+        return Grid.of(problems, self.n_alphas, self.eps).levels.tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,35 +61,52 @@ class BlockModel:
     Attributes
     ----------
     loss, penalty
-    alphas : sequence of float
+    alphas : sequence of float, or Spaced
         From the most regularised one on; radii of a constraint.
     fit_intercept : bool
     tol : float
     seed : int
     class_weights : callable, optional
         Labels and their total weights ↦ what the weights of each are multiplied by, or None.
+    n_folds : int, optional
+        Of a cross-validation: every problem is solved without each of so many folds, too.
     """
 
     loss: Loss
     penalty: Penalty
-    alphas: Sequence[float]
+    alphas: Any
     fit_intercept: bool
     tol: float
     seed: int
     class_weights: Callable[[NDArray, Array], Array | None] | None = None
+    n_folds: int | None = None
 
     def refuse(self) -> None:
-        """Say what cannot be solved a block at a time, before any work."""
-        loss = self.loss
-        if math.isinf(loss.proved_smoothness):
-            raise ValueError(
-                f"loss={loss!r} has kinks, at which slopes are not known from predictions, and "
-                "cannot be certified a block at a time: use its smooth relative "
-                "('squared_hinge', 'smoothed_hinge', 'squared_epsilon_insensitive', "
-                "'smoothed_epsilon_insensitive'), or rows in memory."
-            )
-        if loss.n_parameters is not None:
+        """Say what cannot be solved, before any work."""
+        if self.loss.n_parameters is not None:
             raise ValueError("loss: epsilon must be one number for rows that come in blocks.")
+
+    def refuse_kinks(self, memory: int) -> None:
+        """Say what cannot be solved a block at a time."""
+        if math.isinf(self.loss.proved_smoothness) and not kinked(self.loss):
+            raise ValueError(
+                f"loss={self.loss!r} has no slope that is proved to be continuous, and cannot be "
+                f"certified a block at a time; not all rows fit into {in_words(memory)} of memory "
+                "either: use another loss, or increase memory."
+            )
+
+    def described(self) -> dict[str, str]:
+        """What is asked, in words, for a checkpoint."""
+        owner = getattr(self.class_weights, "__self__", None)
+        return {
+            "loss": repr(self.loss),
+            "penalty": repr(self.penalty),
+            "alphas": repr(self.alphas),
+            "fit_intercept": str(self.fit_intercept),
+            "tol": repr(self.tol),
+            "class_weight": repr(getattr(owner, "class_weight", None)),
+            "cv": str(self.n_folds),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +156,8 @@ class Solution:
     kept, undecided : RowMask
         For all problems together.
     n_passes : int
+    without : list of lists of lists of BlockFit
+        The same as `fits` without each fold of a cross-validation.
     """
 
     fits: list[list[BlockFit]]
@@ -131,59 +167,157 @@ class Solution:
     kept: RowMask
     undecided: RowMask
     n_passes: int
+    without: list[list[list[BlockFit]]] = field(default_factory=list)
+
+    def at_level(self, place: int) -> Solution:
+        """Of one alpha only, and of all rows."""
+        fits = [[of_class[place]] for of_class in self.fits]
+        kept, undecided = (
+            RowMask.any([getattr(one, name) for (one,) in fits]) for name in ("kept", "undecided")
+        )
+        return replace(self, fits=fits, kept=kept, undecided=undecided, without=[])
 
 
-def solve_blocks(source: BlockSource, model: BlockModel, engine: Engine | None = None) -> Solution:
-    """Solve the problems of a source, a pass at a time."""
+def solve_blocks(source: BlockSource, model: BlockModel) -> Solution:
+    """Solve the problems of a source, a pass at a time, or all rows at once where they fit."""
     model.refuse()
-    engine = Threads() if engine is None else engine
-    surveyed = _surveyed(source, model, engine)
-    reading = _reading(source, model, surveyed)
+    # what is decoded is kept where matrices will be, as far as those leave room for it
+    remembered = Remembered(source, budget.cache(source.memory))
+    try:
+        return _solved(source, model, engine_for(source), remembered)
+    finally:
+        remembered.shrink(0)
+
+
+def _solved(
+    source: BlockSource, model: BlockModel, engine: Engine, remembered: Remembered
+) -> Solution:
+    checkpoint = None
+    if source.checkpoint is not None:
+        checkpoint = Checkpoint(source.checkpoint, source, model.described())
+    known = None if checkpoint is None else checkpoint.last()
+    surveyed = _surveyed(source, model, engine, remembered) if known is None else known["surveyed"]
+    reading = _reading(source, model, surveyed, remembered)
+    model = _with_levels(model, surveyed, reading) if known is None else known["model"]
     queries = _queries(model, reading.classes)
-    folds = _folds(source, model, surveyed)
-    sample = surveyed.sample
-    assert sample is not None and surveyed.n_features is not None
-    begin = start(surveyed, reading, queries, len(model.alphas), model.seed)
-    X = sample.X[:1] if reading.scaling is None else reading.scaling.applied(sample.X[:1])
     lengths = {part: surveyed.length(part) for part in sorted(surveyed.seals)}
-    flat = flat_codes(model.loss)
-    codes = CodeStore(lengths, len(queries), len(flat), int(_CODE_SHARE * source.memory))
-    none = np.zeros(0, dtype=np.intp)
-    driver = Driver(
-        reading,
-        _extent(surveyed, reading),
-        codes,
-        engine,
-        tol=model.tol,
-        folds=folds,
-        nothing=Held(none, none, X[:0], sample.y[:0], np.zeros(0), np.zeros((0, 1), dtype=bool)),
-        row_bytes=_row_bytes(X) if not sparse.issparse(sample.X) else _row_bytes(sample.X),
-    )
-    states = [
+    n_codes = len(flat_codes(model.loss))
+    codes = CodeStore(lengths, len(queries), n_codes, budget.codes(source.memory))
+    n_levels = len(model.alphas)
+    size = Size.of(surveyed, reading) if known is None else known["size"]
+    if known is None and size.all_fit(len(queries) // n_levels):
+        full = tuple(k for k, query in enumerate(queries[::n_levels]) if query.fold is None)
+        settings = Settings(model.tol, seed=model.seed, decided=full)
+        outcomes = solve_whole(reading, queries, n_levels, settings, engine=engine, codes=codes)
+        return _solution(outcomes, model, reading, surveyed, codes, n_passes=2)
+    model.refuse_kinks(source.memory)
+    # linear pieces have no matrices
+    matrices, n_passes = not kinked(model.loss) and size.folds(piecewise(model.loss)), 1
+    if known is None:
+        states = _begun(queries, model, surveyed, reading)
+        surveyed = surveyed.thinned()
+    else:
+        assert checkpoint is not None
+        checkpoint.load_codes(codes)
+        states, n_passes = known["states"], known["n_passes"]
+    passes = _Passes(reading, model, surveyed, size, codes, engine, checkpoint)
+    n_passes = passes.made(states, matrices, n_passes)
+    outcomes = [state.outcome() for state in states]
+    return _solution(outcomes, model, reading, surveyed, codes, n_passes)
+
+
+def _begun(
+    queries: Sequence[Query], model: BlockModel, surveyed: Surveyed, reading: Reading
+) -> list[State]:
+    """Every problem where the sample has its solution; folds where all rows have it."""
+    full = [query for query in queries if query.fold is None]
+    begin = start(surveyed, reading, full, len(model.alphas), model.seed)
+    places = [k % len(full) for k in range(len(queries))]
+    return [
         State(
-            k,
+            number,
             replace(query, point=begin.points[k], spread=begin.spreads[k],
                     constant=begin.constants[k]),
             begin.units[k],
+            decides=query.fold is None,
         )
-        for k, query in enumerate(queries)
+        for number, (query, k) in enumerate(zip(queries, places, strict=True))
     ]  # fmt: skip
-    at_once = _at_once(source, surveyed, model) if folds else len(states)
-    for first in range(0, len(states), at_once):
-        driver.run(states[first : first + at_once])
-    return _solution(states, model, reading, surveyed, codes, driver.n_passes)
+
+
+class _Passes:
+    """The passes of all problems, so many of them in flight as the budget allows."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        model: BlockModel,
+        surveyed: Surveyed,
+        size: Size,
+        codes: CodeStore,
+        engine: Engine,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self._reading, self._model, self._surveyed = reading, model, surveyed
+        self._size, self._codes = size, codes
+        self._engine, self._checkpoint = engine, checkpoint
+
+    def made(self, states: Sequence[State], matrices: bool, n_passes: int) -> int:
+        """Go on after some passes until all problems are done; how many were made in all."""
+        reading, model, surveyed = self._reading, self._model, self._surveyed
+        sample, size = surveyed.sample, self._size
+        assert sample is not None
+        at_once = min(size.at_once, len(states)) if matrices else len(states)
+        if reading.remembered is not None:
+            reading.remembered.shrink(size.cache_beside(at_once if matrices else 0))
+
+        def save(n_passes: int) -> None:
+            if self._checkpoint is not None:
+                plain = replace(model, class_weights=None)
+                known = {
+                    "surveyed": surveyed, "model": plain, "size": size, "states": states,
+                    "n_passes": n_passes,
+                }  # fmt: skip
+                self._checkpoint.save(n_passes, known, self._codes)
+
+        X = sample.X[:1] if reading.scaling is None else reading.scaling.applied(sample.X[:1])
+        none = np.zeros(0, dtype=np.intp)
+        driver = Driver(
+            reading,
+            _extent(surveyed, reading),
+            self._codes,
+            self._engine,
+            tol=model.tol,
+            folds=matrices or kinked(model.loss),
+            nothing=Held(none, none, X[:0], sample.y[:0], np.zeros(0), np.zeros((0, 1), bool)),
+            row_bytes=size.row_bytes,
+            save=save,
+            n_passes=n_passes,
+        )
+        if n_passes == 1:
+            save(1)
+        for first in range(0, len(states), at_once):
+            driver.run(states[first : first + at_once])
+        return driver.n_passes
 
 
 # --- what there is ----------------------------------------------------------------------------
 
 
-def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveyed:
-    survey = Survey(source, model.loss.task)
-    tree = Tree(survey.plus)
-    for found in engine.map(survey, range(source.n_parts)):
-        tree.add(found)
-    surveyed: Surveyed = tree.total()
-    progress.report("passes", 1, 1)
+def _surveyed(
+    source: BlockSource, model: BlockModel, engine: Engine, remembered: Remembered
+) -> Surveyed:
+    survey = Survey(source, model.loss.task, remembered)
+    tasks = [Task(part) for part in range(source.n_parts)]
+    n_seen = 0
+
+    def take(n_rows: int) -> None:
+        nonlocal n_seen
+        n_seen += n_rows
+        progress.report_within("pass 1", n_seen, source.n_rows or 0)
+
+    surveyed: Surveyed = engine.carry_out(survey, tasks, take)
+    progress.report("pass 1: what there is", 1, MOST_PASSES)
     if surveyed.n_rows == 0:
         raise ValueError("there are no rows: give at least one block that has some.")
     if not surveyed.weight > 0:
@@ -194,7 +328,9 @@ def _surveyed(source: BlockSource, model: BlockModel, engine: Engine) -> Surveye
     return surveyed
 
 
-def _reading(source: BlockSource, model: BlockModel, surveyed: Surveyed) -> Reading:
+def _reading(
+    source: BlockSource, model: BlockModel, surveyed: Surveyed, remembered: Remembered
+) -> Reading:
     divisor, factors = surveyed.weight, None
     classes = surveyed.labels
     if classes is not None:
@@ -218,7 +354,11 @@ def _reading(source: BlockSource, model: BlockModel, surveyed: Surveyed) -> Read
                 "set fit_intercept=True, or scale the rows before."
             )
         scaling = Scaling.of(surveyed.moments, dense)
-    return Reading(source, surveyed.seals, model.fit_intercept, divisor, classes, factors, scaling)
+    folds = None if model.n_folds is None else Folds.cut(model.n_folds, surveyed.counts)
+    return Reading(
+        source, surveyed.seals, model.fit_intercept, divisor, classes, factors, scaling, folds,
+        remembered,
+    )  # fmt: skip
 
 
 def _extent(surveyed: Surveyed, reading: Reading) -> Extent:
@@ -236,63 +376,43 @@ def _extent(surveyed: Surveyed, reading: Reading) -> Extent:
     )  # fmt: skip
 
 
+def _with_levels(model: BlockModel, surveyed: Surveyed, reading: Reading) -> BlockModel:
+    """With the alphas that the sample asks for, where none are given."""
+    if not isinstance(model.alphas, Spaced):
+        return model
+    alone = replace(model, alphas=[1.0], n_folds=None)
+    problems, _ = sample_problems(surveyed, reading, _queries(alone, reading.classes))
+    return replace(model, alphas=model.alphas.levels(problems))
+
+
 def _queries(model: BlockModel, classes: NDArray | None) -> list[Query]:
-    """Classes one after the other, levels within a class."""
+    """All rows, then without each fold; there classes one after the other, and levels within."""
     labels: Sequence[Any] = [None]
     if classes is not None:
         labels = list(classes[1:] if len(classes) == 2 else classes)
-    nothing, queries = np.zeros(0), list[Query]()
-    for label in labels:
+    folds = [None, *range(model.n_folds or 0)]
+    n_full, nothing, queries = len(labels) * len(model.alphas), np.zeros(0), list[Query]()
+    for fold, label in product(folds, labels):
         for place, level in enumerate(model.alphas):
             penalty, alpha = model.penalty, float(level)
             if penalty.is_constraint:
                 ball: Any = penalty  # a dataclass with a radius, as every constraint is
                 penalty, alpha = replace(ball, radius=alpha), 1.0
+            # the problem whose rows are on the same pieces, but for a few
             after = len(queries) - 1 if place else None
-            queries.append(Query(model.loss, penalty, alpha, label, nothing, after=after))
+            if fold is not None:
+                after = len(queries) % n_full
+            queries.append(
+                Query(model.loss, penalty, alpha, label, nothing, after=after, fold=fold)
+            )
     return queries
-
-
-# --- memory -----------------------------------------------------------------------------------
-
-
-def _matrix_bytes(surveyed: Surveyed, model: BlockModel) -> int:
-    assert surveyed.n_features is not None
-    return 8 * _MATRICES * (surveyed.n_features + model.fit_intercept) ** 2
-
-
-def _folds(source: BlockSource, model: BlockModel, surveyed: Surveyed) -> bool:
-    """Whether matrices with a row for each column are made."""
-    assert surveyed.n_features is not None
-    fits = _matrix_bytes(surveyed, model) <= _MATRIX_SHARE * source.memory
-    if fits and surveyed.n_features <= _WIDEST:
-        return True
-    wide = surveyed.n_features > _WIDEST and piecewise(model.loss)
-    if wide and not fits:
-        return False
-    needed = in_words(int(_matrix_bytes(surveyed, model) / _MATRIX_SHARE))
-    raise MemoryError(
-        f"memory is {in_words(source.memory)}, and matrices of {surveyed.n_features} columns for "
-        f"one problem need {needed}: increase memory, or give fewer columns."
-    )
-
-
-def _at_once(source: BlockSource, surveyed: Surveyed, model: BlockModel) -> int:
-    """How many problems the budget allows in flight."""
-    return max(int(_MATRIX_SHARE * source.memory / _matrix_bytes(surveyed, model)), 1)
-
-
-def _row_bytes(X: Any) -> float:
-    if sparse.issparse(X):
-        return 2.0 * X.data.nbytes / max(X.shape[0], 1) + 8
-    return float(X.dtype.itemsize * X.shape[1])
 
 
 # --- the end ----------------------------------------------------------------------------------
 
 
 def _solution(
-    states: Sequence[State],
+    outcomes: Sequence[Outcome],
     model: BlockModel,
     reading: Reading,
     surveyed: Surveyed,
@@ -302,40 +422,39 @@ def _solution(
     flat = flat_codes(model.loss)
     undecided = np.arange(len(flat)) == 0
 
-    def fit(state: State, level: float) -> BlockFit:
-        proved = state.proved
-        coef, intercept = proved.problem.split(proved.at.point)
+    def fit(number: int, level: float) -> BlockFit:
+        end = outcomes[number]
+        coef, intercept = end.coef, end.intercept
         if reading.scaling is not None:
             coef, intercept = reading.scaling.in_units(coef, intercept)
         return BlockFit(
             coef=coef,
             intercept=intercept,
             alpha=level,
-            gap=proved.gap,
-            relative_gap=proved.relative_gap,
-            value=proved.at.value,
-            converged=proved.relative_gap <= model.tol,
-            decided=state.done and proved.decides,
-            history=tuple(state.history),
-            kept=RowMask(codes, [state.number], ~flat),
-            undecided=RowMask(codes, [state.number], undecided),
+            gap=end.gap,
+            relative_gap=end.relative_gap,
+            value=end.value,
+            converged=end.relative_gap <= model.tol,
+            decided=end.decided,
+            history=end.history,
+            kept=RowMask(codes, [number], ~flat),
+            undecided=RowMask(codes, [number], undecided),
         )
 
     n = len(model.alphas)
     fits = [
-        [
-            fit(state, float(level))
-            for state, level in zip(states[k : k + n], model.alphas, strict=True)
-        ]
-        for k in range(0, len(states), n)
+        [fit(first + k, float(level)) for k, level in enumerate(model.alphas)]
+        for first in range(0, len(outcomes), n)
     ]
-    everyone = range(len(states))
+    n_classes = len(fits) // (1 + (model.n_folds or 0))
+    everyone = range(n_classes * n)
     return Solution(
-        fits,
+        fits[:n_classes],
         reading.classes,
         reading,
-        surveyed,
+        surveyed.thinned(),
         RowMask(codes, everyone, ~flat),
         RowMask(codes, everyone, undecided),
         n_passes,
+        [fits[k : k + n_classes] for k in range(n_classes, len(fits), n_classes)],
     )

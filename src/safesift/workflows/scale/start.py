@@ -15,7 +15,7 @@ from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
 from safesift.solvers import Screening, Settings, solve_path
-from safesift.workflows.scale.passes import Query
+from safesift.workflows.scale.passes import Query, kinked
 from safesift.workflows.scale.reading import Reading
 from safesift.workflows.scale.survey import Surveyed
 
@@ -50,7 +50,7 @@ def start(
     surveyed: Surveyed, reading: Reading, queries: Sequence[Query], n_levels: int, seed: int
 ) -> Start:
     """Solve the sample for all problems: classes one after the other, levels within a class."""
-    problems, whole = _problems(surveyed, reading, queries)
+    problems, whole = sample_problems(surveyed, reading, queries)
     found = Start([], [], [], [])
     settings = Settings(_TOL, 1000, Screening(), seed=seed, decided=())
     for first in range(0, len(problems), n_levels):
@@ -64,7 +64,7 @@ def start(
     return found
 
 
-def _problems(
+def sample_problems(
     surveyed: Surveyed, reading: Reading, queries: Sequence[Query]
 ) -> tuple[list[Problem], bool]:
     """Those of the sample, and whether that has all rows that count."""
@@ -101,10 +101,11 @@ def _spread(problem: Problem, at: Evaluation) -> Array:
     """H⁻¹ times the gradients of some groups of the sample: how its solution scatters.
 
     A sum over independent groups varies by the sum of their squares, and the solution of a sample
-    by H⁻¹ times its gradient.
+    by H⁻¹ times its gradient. A loss with kinks has the curvature of one that is rounded off.
     """
     rows, n = rows_of(problem.design), problem.design.n_samples
-    curvature = problem.shares * problem.loss.curvature(at.pred, problem.y)
+    loss = problem.loss.smoothed(problem.unit) if kinked(problem.loss) else problem.loss
+    curvature = problem.shares * loss.curvature(at.pred, problem.y)
     H = rows.gram(curvature)
     p = rows.n_features
     H[range(p), range(p)] += max(problem.strong_convexity, 1e-10 * float(np.trace(H)))

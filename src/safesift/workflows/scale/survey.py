@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from safesift.design.factory import as_design
 from safesift.design.pool import stacked
 from safesift.design.rows import rows_of
 from safesift.problem.inputs import as_intervals
+from safesift.workflows.scale.engine import Task
+from safesift.workflows.scale.remembering import Remembered
 
 Array = NDArray[np.float64]
 
@@ -64,18 +67,31 @@ class Sample:
         )
         return both.cut(most, labelled)
 
+    def first(self) -> Sample:
+        """One row of it."""
+        return Sample(self.keys[:1], self.X[:1].copy(), self.y[:1].copy(), self.weights[:1].copy())
+
     def cut(self, most: int, labelled: bool) -> Sample:
         """The first rows in the order of their keys, and the first ones of every label."""
         if len(self) <= most:
             return self
-        order = np.argsort(self.keys, kind="stable")
-        chosen = np.zeros(len(self), dtype=bool)
-        chosen[order[:most]] = True
-        if labelled:
-            for label in np.unique(self.y):
-                chosen[order[self.y[order] == label][:_OF_A_LABEL]] = True
-        rows = np.flatnonzero(chosen)
+        rows = _drawn_rows(self.keys, self.y, most, labelled)
         return Sample(self.keys[rows], self.X[rows], self.y[rows], self.weights[rows])
+
+
+def _drawn_rows(
+    keys: NDArray[np.uint64], y: NDArray, most: int, labelled: bool
+) -> NDArray[np.intp]:
+    """Which rows are drawn, as `Sample.cut` has them."""
+    if len(keys) <= most:
+        return np.arange(len(keys))
+    chosen = keys <= np.partition(keys, most - 1)[most - 1]
+    if labelled:
+        for label in np.unique(y):
+            mine = np.flatnonzero(y == label)
+            few = min(_OF_A_LABEL, len(mine))
+            chosen[mine[keys[mine] <= np.partition(keys[mine], few - 1)[few - 1]]] = True
+    return np.flatnonzero(chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +113,12 @@ class Surveyed:
     labels : array
         That rows of positive weight have.
     label_weights : array
+    counts : dict of (int, int) to dict
+        How many rows of positive weight the labels of every block have: see `folds.Counts`.
     row_length : int
         The largest number of entries in a row.
     norms : float
-        The sum of the row norms, with a one at the end of each.
+        The sum of the row norms, with a one at the end of each, at most.
     moments : Moments or None
         Of the columns, where they are to be scaled.
     sample : Sample or None
@@ -114,6 +132,7 @@ class Surveyed:
     least_weight: float = np.inf
     labels: NDArray | None = None
     label_weights: Array | None = None
+    counts: dict[tuple[int, int], dict[Any, int]] = field(default_factory=dict)
     row_length: int = 0
     norms: float = 0.0
     moments: Moments | None = None
@@ -122,6 +141,10 @@ class Surveyed:
     @property
     def weight(self) -> float:
         return exact_sum(self.weights)
+
+    def thinned(self) -> Surveyed:
+        """With one row in place of the sample: what rows are like."""
+        return replace(self, sample=None if self.sample is None else self.sample.first())
 
     def length(self, part: int) -> int:
         """How many rows a part has."""
@@ -137,28 +160,36 @@ class Survey:
     source : BlockSource
     task : str
         Of the loss: what targets are.
+    remembered : Remembered or None
+        What keeps blocks that are decoded, for later passes.
     """
 
     source: BlockSource
     task: str
+    remembered: Remembered | None = None
 
     @property
     def labelled(self) -> bool:
         """Whether targets are labels."""
         return self.task == "classification"
 
-    def __call__(self, part: int) -> Surveyed:
-        found = Surveyed(seals={part: []})
-        for block in self.source.blocks(part, checked=True):
+    def __call__(self, task: Task) -> Surveyed:
+        found = Surveyed(seals={task.part: []})
+        for block in (self.remembered or self.source).blocks(task.part, checked=True):
             found = self.plus(found, self._of(block))
         return found
+
+    def parted(self, found: Surveyed) -> tuple[Surveyed, int]:
+        """All of it is added up; how many rows a part has is told."""
+        return found, found.n_rows
 
     def _of(self, block: Block) -> Surveyed:
         rows = rows_of(as_design(block.X, intercept=True)).as_held()
         carrying = block.weights > 0
         labels = label_weights = None
+        counts: dict[Any, int] = {None: int(np.count_nonzero(carrying))}
         if self.labelled:
-            labels, label_weights = self._labels(block, carrying)
+            labels, label_weights, counts = self._labels(block, carrying)
         else:
             self._check_numbers(block)
         weights = block.weights
@@ -171,13 +202,17 @@ class Survey:
             least_weight=float(weights[carrying].min(initial=np.inf)),
             labels=labels,
             label_weights=label_weights,
+            counts={(block.part, block.start): counts},
             row_length=rows.row_length,
-            norms=float(rows.row_norms.sum()),
+            norms=block.n_rows * (block.largest * math.sqrt(rows.row_length) + 1.0),
             moments=None if self.source.scale is None else _moments(block),
             sample=self._drawn(block),
         )
 
-    def _labels(self, block: Block, carrying: NDArray[np.bool_]) -> tuple[NDArray, Array]:
+    def _labels(
+        self, block: Block, carrying: NDArray[np.bool_]
+    ) -> tuple[NDArray, Array, dict[Any, int]]:
+        """The labels, what they weigh, and how many rows they have in the order they come in."""
         y, place = block.y, self.source.place(block.part)
         if y.ndim != 1:
             raise ValueError(f"{place}: y must have one label per row, got shape {y.shape}.")
@@ -188,10 +223,11 @@ class Survey:
                 "a classification loss needs labels: use a regression loss, or whole numbers or "
                 "strings for labels."
             )
-        labels = np.unique(y[carrying])
+        labels, firsts, counts = np.unique(y[carrying], return_index=True, return_counts=True)
         # pairwise sums, as W itself is one
         weights = [float(block.weights[carrying & (y == label)].sum()) for label in labels]
-        return labels, np.array(weights)
+        order, names = np.argsort(firsts), labels.tolist()
+        return labels, np.array(weights), {names[k]: int(counts[k]) for k in order}
 
     def _check_numbers(self, block: Block) -> None:
         """Refuse targets that are no numbers, or no intervals."""
@@ -208,12 +244,12 @@ class Survey:
             raise ValueError(f"{place}, from row {block.start} on: {error}") from None
 
     def _drawn(self, block: Block) -> Sample:
-        keys = _hash(block.part, block.start + np.arange(block.n_rows))
         rows = np.flatnonzero(block.weights > 0)
-        whole = Sample(keys[rows], block.X[rows], block.y[rows], block.weights[rows])
-        return whole.cut(
-            min(max(int(_SHARE * block.n_rows), _LEAST), self.most(block)), self.labelled
-        )
+        keys = _hash(block.part, block.start + rows)
+        most = min(max(int(_SHARE * block.n_rows), _LEAST), self.most(block))
+        drawn = _drawn_rows(keys, block.y[rows], most, self.labelled)
+        rows = rows[drawn]
+        return Sample(keys[drawn], block.X[rows], block.y[rows], block.weights[rows])
 
     def most(self, block: Block) -> int:
         """How many rows of the sample the budget allows."""
@@ -243,7 +279,8 @@ class Survey:
         return Surveyed(
             one.place, one.n_features, _joined(one.seals, other.seals), one.n_rows + other.n_rows,
             one.weights + other.weights, min(one.least_weight, other.least_weight), labels,
-            label_weights, max(one.row_length, other.row_length), one.norms + other.norms, moments,
+            label_weights, one.counts | other.counts, max(one.row_length, other.row_length),
+            one.norms + other.norms, moments,
             one.sample.plus(other.sample, min(most, _MOST), self.labelled),
         )  # fmt: skip
 

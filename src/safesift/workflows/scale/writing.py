@@ -5,37 +5,86 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from safesift.design.block_source import Block
 from safesift.design.file_source import FileSource
 from safesift.problem.training import Training
+from safesift.workflows.scale.reading import Reading
 from safesift.workflows.scale.solve import Solution
 
 RECORD = "safesift.json"
+# the column of new weights where files have none
+_WEIGHT = "sample_weight"
 
 
 def write_kept(solution: Solution, training: Training, directory: Path) -> Path:
     """Write the kept rows of a source below a new directory."""
+    reading, kept = solution.reading, solution.kept
+
+    def record(weight: float) -> dict[str, Any]:
+        return {
+            "training": str(training),
+            "alpha": training.alpha,
+            "alpha_kept": training.alpha * reading.divisor / weight if weight > 0 else None,
+            "rows": len(kept),
+            "kept": kept.sum(),
+            "undecided": solution.undecided.sum(),
+            "relative_gap": max(fit.relative_gap for fits in solution.fits for fit in fits),
+            "scaled": reading.scaling is not None,
+        }
+
+    return write_rows(reading, kept.part, directory, record)
+
+
+def write_rows(
+    reading: Reading,
+    kept: Callable[[int], NDArray[np.bool_]],
+    directory: Path,
+    record: Callable[[float], dict[str, Any]],
+    weights: Callable[[int], NDArray[np.float64] | None] = lambda part: None,
+) -> Path:
+    """Write some rows of a source below a new directory.
+
+    Parameters
+    ----------
+    reading : Reading
+    kept : callable
+        The number of a part ↦ which of its rows are written.
+    directory : Path
+    record : callable
+        The weight of these rows ↦ what is to be said of them.
+    weights : callable, optional
+        The number of a part ↦ new weights of the rows that are written, or None.
+    """
     directory = directory.resolve()
     if directory.exists():
         raise FileExistsError(f"{directory} exists already: choose another name, or remove it.")
     if not directory.parent.is_dir():
         raise FileNotFoundError(f"{directory.parent}: there is no such directory to write into.")
     with _growing(directory) as beside:
-        source = solution.reading.source
-        if isinstance(source, FileSource):
-            weight = _write_files(solution, source, beside)
+        chosen = _Chosen(reading, kept, weights)
+        if isinstance(reading.source, FileSource):
+            weight = _write_files(chosen, reading.source, beside)
         else:
-            weight = _write_arrays(solution, beside)
-        (beside / RECORD).write_text(json.dumps(_record(solution, training, weight), indent=1))
+            weight = _write_arrays(chosen, beside)
+        (beside / RECORD).write_text(json.dumps(record(weight), indent=1))
     return directory
+
+
+class _Chosen(NamedTuple):
+    """Which rows are written, and with which weights."""
+
+    reading: Reading
+    kept: Callable[[int], NDArray[np.bool_]]
+    weights: Callable[[int], NDArray[np.float64] | None]
 
 
 @contextmanager
@@ -50,24 +99,10 @@ def _growing(directory: Path) -> Iterator[Path]:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _record(solution: Solution, training: Training, weight: float) -> dict[str, Any]:
-    reading, kept = solution.reading, solution.kept
-    return {
-        "training": str(training),
-        "alpha": training.alpha,
-        "alpha_kept": training.alpha * reading.divisor / weight if weight > 0 else None,
-        "rows": len(kept),
-        "kept": kept.sum(),
-        "undecided": solution.undecided.sum(),
-        "relative_gap": max(fit.relative_gap for fits in solution.fits for fit in fits),
-        "scaled": reading.scaling is not None,
-    }
-
-
 # --- files --------------------------------------------------------------------------------------
 
 
-def _write_files(solution: Solution, source: FileSource, directory: Path) -> float:
+def _write_files(chosen: _Chosen, source: FileSource, directory: Path) -> float:
     """Every file again, with the rows that are kept; those without any are left out."""
     weight, done = 0.0, 0
     while done < source.n_parts:
@@ -77,16 +112,31 @@ def _write_files(solution: Solution, source: FileSource, directory: Path) -> flo
         target = directory / os.path.relpath(path, source.root or ".").replace("../", "")
         with _Writer(source, target) as writer:
             for part in parts:
-                for table, block, kept in _tables(solution, source, part):
-                    weight += float(solution.reading.weighted(block)[kept].sum())
+                weights, n_written = chosen.weights(part), 0
+                for table, block, kept in _tables(chosen, source, part):
+                    weight += float(chosen.reading.weighted(block)[kept].sum())
                     # what directories say of a file is said by their names again
-                    writer.write(table.select(source.own_columns(part)), kept)
+                    import pyarrow as pa
+
+                    rows = table.select(source.own_columns(part)).filter(pa.array(kept))
+                    if weights is not None:
+                        mine = weights[n_written : n_written + len(rows)]
+                        rows = _with_weights(rows, source.weight_column or _WEIGHT, mine)
+                    n_written += len(rows)
+                    writer.write(rows)
     return weight
 
 
-def _tables(solution: Solution, source: FileSource, part: int) -> Iterator[tuple]:
+def _with_weights(rows: Any, name: str, weights: NDArray[np.float64]) -> Any:
+    """The same rows, with weights in a column of that name."""
+    if name in rows.schema.names:
+        return rows.set_column(rows.schema.names.index(name), name, [weights])
+    return rows.append_column(name, [weights])
+
+
+def _tables(chosen: _Chosen, source: FileSource, part: int) -> Iterator[tuple]:
     """Tables of all columns, the same as blocks, and which of their rows are kept."""
-    kept = solution.kept.part(part)
+    kept = chosen.kept(part)
     tables: list[Any] = []
 
     def blocks() -> Iterator[Block]:
@@ -99,7 +149,7 @@ def _tables(solution: Solution, source: FileSource, part: int) -> Iterator[tuple
                 yield Block(raw.X, np.asarray(raw.y), weights, part, start)
             start += len(table)
 
-    for block in solution.reading.unchanged(part, blocks()):
+    for block in chosen.reading.unchanged(part, blocks()):
         yield tables.pop(), block, kept[block.start : block.start + block.n_rows]
 
 
@@ -117,10 +167,7 @@ class _Writer:
         if self._writer is not None:
             self._writer.close()
 
-    def write(self, table: Any, kept: Any) -> None:
-        import pyarrow as pa
-
-        rows = table.filter(pa.array(kept))
+    def write(self, rows: Any) -> None:
         if not len(rows):
             return
         if self._writer is None:
@@ -143,11 +190,11 @@ class _Writer:
 # --- arrays -------------------------------------------------------------------------------------
 
 
-def _write_arrays(solution: Solution, directory: Path) -> float:
+def _write_arrays(chosen: _Chosen, directory: Path) -> float:
     """A file of arrays for every part that has rows to keep."""
-    reading, weight, first = solution.reading, 0.0, 0
+    reading, weight, first = chosen.reading, 0.0, 0
     for part, seals in sorted(reading.seals.items()):
-        kept = solution.kept.part(part)
+        kept, weights = chosen.kept(part), chosen.weights(part)
         if kept.any():
             found = []
             for block in reading.unchanged(part, reading.source.blocks(part)):
@@ -155,6 +202,8 @@ def _write_arrays(solution: Solution, directory: Path) -> float:
                 weight += float(reading.weighted(block)[mine].sum())
                 found.append(_rows(block, mine, first))
             columns = {name: [one[name] for one in found] for name in found[0]}
+            if weights is not None:
+                columns["weight"] = [weights]
             np.savez(directory / f"part-{part:06d}.npz", **_joined(columns))
         first += sum(n_rows for n_rows, _ in seals)
     return weight
