@@ -49,3 +49,9 @@ def test_rows_in_blocks(law, case):
 def test_columns_as_they_come(law, case):
     """Of very different sizes, far from 0: no pass is the same as the one before."""
     decided(law, case)
+
+
+@examples(0.1)
+@given(case=cuts)
+def test_folds_are_problems_of_their_own(case):
+    decided(laws.law_folds_are_problems_of_their_own, case)
