@@ -226,8 +226,10 @@ def draw(points: list[dict[str, Any]], n: int, p: int, path: Path) -> None:
             for one in points
             if one[fixed] == {"rows": n, "columns": p}[fixed]
         )
-        axis.loglog(*zip(*own, strict=True), "o-")
-        axis.set(xlabel=name, ylabel="seconds, ten alphas")
+        axis.plot(*zip(*own, strict=True), "o-")
+        axis.set(xlabel=name, ylabel="seconds, ten alphas", ylim=(0, None))
+        axis.set_xscale("log", base=2)
+        axis.set_xticks([one for one, _ in own], [f"{one:,}" for one, _ in own], rotation=30)
     figure.savefig(path, dpi=120)
 
 
