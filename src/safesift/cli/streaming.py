@@ -17,7 +17,9 @@ from safesift.arithmetic.threads import using
 from safesift.cli import console
 from safesift.cli.options import Options, amount, labels_as_written, model_facts, training_of
 from safesift.cli.words import heard, own_words
+from safesift.design.factory import as_design, check_finite
 from safesift.design.file_source import FileSource, column_names, found_files
+from safesift.design.rows import rows_of
 from safesift.faces.files import PIPE
 from safesift.faces.files.streams import Source, check_output, replacing, writing
 from safesift.faces.model_files import ModelFile, read_model
@@ -221,8 +223,14 @@ def predict_files(options: Options) -> None:
         _Predictions(stream, output) as written,
     ):
         for part in range(source.n_parts):
+            start = 0
             for table in source.batches(part, [*model.columns, *known]):
-                decisions = model.decisions(source.features(table))
+                X = source.features(table)
+                check_finite(
+                    rows_of(as_design(X)), f"{source.place(part)}: X", start, model.columns
+                )
+                decisions = model.decisions(X)
+                start += len(table)
                 found = model.predictions(decisions)
                 written.write(_columns(model, decisions, found))
                 n_rows += len(table)
