@@ -121,6 +121,28 @@ def test_features_that_are_missing_are_not_scored(tmp_path):
         assert "column 'x1'" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "roles",
+    [{"columns": ["x0", "label"]}, {"columns": ["x0", "x0"]}, {"weight": "label"}],
+)
+def test_a_column_has_one_part_to_play(roles, tmp_path):
+    with pytest.raises(ValueError, match=r"the column '\w+' is named twice"):
+        ss.blocks.parquet(write(tmp_path / "a.parquet"), target="label", **roles)
+
+
+def test_no_file_that_is_read_is_written_over(tmp_path):
+    paths = [write(tmp_path / "in" / name, n=50) for name in ("a.parquet", "b.parquet")]
+    columns = ("--target", "label", "--features", ",".join(FEATURES))
+    pattern, model = tmp_path / "in/*.parquet", tmp_path / "model.json"
+    assert run("fit", pattern, *columns, "-o", model).exit_code == 0
+    for result in (
+        run("fit", pattern, *columns, "-o", paths[1], "--overwrite"),
+        run("predict", model, pattern, "-o", paths[1], "--overwrite"),
+    ):
+        assert result.exit_code == 2 and "b.parquet is the input itself" in result.stderr
+    assert len(pq.read_table(paths[1])) == 50
+
+
 # --- runs that go on --------------------------------------------------------------------------
 
 

@@ -63,7 +63,13 @@ class FileSource(BlockSource):
         features = [name for name in names if name not in others]
         self._features = tuple(features if columns is None else columns)
         self.feature_names = self._features
-        for name in (*self._targets, *filter(None, [weight]), *self._features):
+        roles = Counter([*self._targets, *filter(None, [weight]), *self._features])
+        for name, n_roles in roles.items():
+            if n_roles > 1:
+                raise ValueError(
+                    f"the column {name!r} is named twice: one is a target, a weight or a feature, "
+                    "and once."
+                )
             if name not in names:
                 raise ValueError(
                     f"{self._files[0]} has no column {name!r}: it has {', '.join(names[:8])}"
@@ -79,6 +85,11 @@ class FileSource(BlockSource):
     @property
     def n_parts(self) -> int:
         return len(self._parts)
+
+    @property
+    def files(self) -> list[str]:
+        """All of them, in their order."""
+        return list(self._files)
 
     @property
     def n_files(self) -> int:
