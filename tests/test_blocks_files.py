@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -141,6 +143,26 @@ def test_no_file_that_is_read_is_written_over(tmp_path):
     ):
         assert result.exit_code == 2 and "b.parquet is the input itself" in result.stderr
     assert len(pq.read_table(paths[1])) == 50
+
+
+def test_columns_that_play_no_part_are_written_as_text_has_them(tmp_path):
+    X, y, _ = samples(60)
+    ids = [f"0{12345678901234567890 + k}" for k in range(60)]
+    for name in ("a", "b"):
+        lines = ["id,x0,x1,label,when"]
+        lines += [f"{i},{a},{b},{z},2020-01-01T00:00:00+02:00" for i, (a, b), z in
+                  zip(ids, X[:, :2].tolist(), y, strict=True)]  # fmt: skip
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    rows = ss.blocks.csv(tmp_path / "*.csv", target="label", columns=["x0", "x1"])
+    result = ss.screen(rows, alpha=0.1)
+    result.write(tmp_path / "kept")
+    kept = np.asarray(result.kept).reshape(2, 60)
+    for name, mine in zip(("a", "b"), kept, strict=True):
+        with open(tmp_path / "kept" / f"{name}.csv", newline="") as file:
+            written = list(csv.DictReader(file))
+        assert [row["id"] for row in written] == [i for i, k in zip(ids, mine, strict=True) if k]
+        assert {row["when"] for row in written} == {"2020-01-01T00:00:00+02:00"}
+        assert [float(row["x0"]) for row in written] == X[mine, 0].tolist()
 
 
 # --- runs that go on --------------------------------------------------------------------------

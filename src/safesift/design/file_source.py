@@ -78,9 +78,18 @@ class FileSource(BlockSource):
         if not self._features:
             raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
         self._parts = [part for file in dataset.get_fragments() for part in _split(file)]
+        if kind == "csv" and self._targets:
+            self.schema = self._with_text({*self.own_columns(0)} - {*roles})
         if kind == "parquet":
             groups = [group for part in self._parts for group in part.row_groups]
             self.n_rows = sum(group.num_rows for group in groups)
+
+    def _with_text(self, names: set[str]) -> Any:
+        """Columns that play no part stay as they are written: no number that an id looks like."""
+        text, schema = _arrow("").string(), self.schema
+        for k, own in enumerate(schema):
+            schema = schema.set(k, own.with_type(text)) if own.name in names else schema
+        return schema
 
     @property
     def n_parts(self) -> int:
