@@ -344,7 +344,7 @@ def test_kept_rows_of_arrays(storage, tmp_path):
 # --- what is held -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("n_codes", "budget"), [(4, 10**6), (4, 0), (6, 10**6), (6, 0)])
+@pytest.mark.parametrize(("n_codes", "budget"), [(4, 10**6), (4, 0), (6, 0), (20, 0), (20, 10**6)])
 def test_pieces_of_rows_in_memory_and_on_disk(n_codes, budget):
     rng = np.random.default_rng(0)
     lengths = {0: 7, 1: 0, 2: 1, 3: 1000}

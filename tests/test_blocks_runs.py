@@ -213,8 +213,9 @@ def test_a_run_that_is_killed_goes_on_after_its_last_pass(tmp_path):
     for name in ("coef", "kept", "gap", "passes"):
         assert found[name] == known[name]
     assert found["calls"] < known["calls"]
+    # no pass is made, and all parts are looked at
     again = run(directory)
-    assert again["calls"] == 1 and again["coef"] == known["coef"]
+    assert again["calls"] == 10 and again["coef"] == known["coef"]
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, in_passes):
@@ -234,6 +235,10 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, in_passes):
         fit(cut=N - 10)
     with pytest.raises(ValueError, match=r"is of other data, rows 0 to .* is not what it was"):
         fit(X=X + 1.0)
+    late = X.copy()
+    late[-1] += 1.0
+    with pytest.raises(ValueError, match=rf"is of other data, rows \d+ to {N - 1} is not what it"):
+        fit(X=late)
     other = tmp_path / "other"
     other.mkdir()
     (other / "letter.txt").write_text("dear")

@@ -287,6 +287,7 @@ BAD = {
     "numbers": (changed("labels", None), "'labels' do not go with the loss squared_hinge"),
     "alpha": (changed("alpha", 0), "'alpha' contains 0"),
     "gap": (changed("gap", [-1e-9]), "'gap' contains -1e-09"),
+    "roles": (changed("target", ["x0"]), "'target' is one of the 'columns'"),
     "loss": (changed("loss", {"name": "hing", "parameters": {}}), "'hing', which is not known"),
     "listed": (changed("loss", {"name": [], "parameters": {}}), "which is not known"),
     "parts": (changed("penalty", {"name": "l2"}), "'penalty' must have 'name' and 'parameters'"),

@@ -17,7 +17,9 @@ from safesift.arithmetic.threads import using
 from safesift.cli import console
 from safesift.cli.options import Options, amount, labels_as_written, model_facts, training_of
 from safesift.cli.words import heard, own_words
+from safesift.design.factory import as_design, check_finite
 from safesift.design.file_source import FileSource, column_names, found_files
+from safesift.design.rows import rows_of
 from safesift.faces.files import PIPE
 from safesift.faces.files.streams import Source, check_output, replacing, writing
 from safesift.faces.model_files import ModelFile, read_model
@@ -80,7 +82,7 @@ def _facts(options: Options, source: FileSource, result: BlockScreening) -> dict
     n, kept = len(result.kept), result.kept.sum()
     everyone = range(len(result.fits))
     # 1 is the piece of rows without weight, whatever the problem
-    weightless = RowMask(result.kept._codes, everyone[:1], np.arange(16) == 1).sum()
+    weightless = RowMask(result.kept._codes, everyone[:1], np.arange(256) == 1).sum()
     return {
         **_file_facts(options, source),
         "samples": n, "kept": kept, "weightless": weightless, "dropped": n - kept - weightless,
@@ -158,7 +160,7 @@ def fit_files(options: Options) -> None:
         training = training_of({**options, "screening": "auto"})
         source = _source(options, training["loss"])
         output = Path(options["output"])
-        check_output(output, Source(None), options["overwrite"])
+        _check_file(output, source, options["overwrite"])
     with console.passes("training"), heard() as warned, _own_words():
         result = screen(source, **training, tol=options["tol"])
     model = _model_file(options, source, result, training)
@@ -209,7 +211,7 @@ def predict_files(options: Options) -> None:
         )
         output = options["output"]
         if output != PIPE:
-            _check_predictions(Path(output), options["overwrite"])
+            _check_predictions(Path(output), source, options["overwrite"])
     # labels that are there, too, are compared with
     known = model.target if model.labels and model.target[0] in source.schema.names else []
     right, n_rows = 0, 0
@@ -221,8 +223,14 @@ def predict_files(options: Options) -> None:
         _Predictions(stream, output) as written,
     ):
         for part in range(source.n_parts):
+            start = 0
             for table in source.batches(part, [*model.columns, *known]):
-                decisions = model.decisions(source.features(table))
+                X = source.features(table)
+                check_finite(
+                    rows_of(as_design(X)), f"{source.place(part)}: X", start, model.columns
+                )
+                decisions = model.decisions(X)
+                start += len(table)
                 found = model.predictions(decisions)
                 written.write(_columns(model, decisions, found))
                 n_rows += len(table)
@@ -267,10 +275,17 @@ class _Predictions:
             self._writer.close()
 
 
-def _check_predictions(output: Path, overwrite: bool) -> None:
+def _check_predictions(output: Path, source: FileSource, overwrite: bool) -> None:
     if output.suffix not in (".csv", ".parquet", ".pq"):
         raise ValueError(f"{output}: predictions are written as .csv or .parquet, choose one.")
-    check_output(output, Source(None), overwrite)
+    _check_file(output, source, overwrite)
+
+
+def _check_file(output: Path, source: FileSource, overwrite: bool) -> None:
+    """As `check_output`, for all the files that are read."""
+    there = source.files if output.exists() else []
+    same = [Path(file) for file in there if os.path.samefile(file, output)]
+    check_output(output, Source(same[0] if same else None), overwrite)
 
 
 # --- what is read -----------------------------------------------------------------------------

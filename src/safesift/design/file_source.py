@@ -5,9 +5,11 @@ from __future__ import annotations
 import glob
 import importlib
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os.path import dirname
+from functools import cached_property
+from os.path import abspath, commonpath, dirname, relpath
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,13 @@ class FileSource(BlockSource):
         features = [name for name in names if name not in others]
         self._features = tuple(features if columns is None else columns)
         self.feature_names = self._features
-        for name in (*self._targets, *filter(None, [weight]), *self._features):
+        roles = Counter([*self._targets, *filter(None, [weight]), *self._features])
+        for name, n_roles in roles.items():
+            if n_roles > 1:
+                raise ValueError(
+                    f"the column {name!r} is named twice: one is a target, a weight or a feature, "
+                    "and once."
+                )
             if name not in names:
                 raise ValueError(
                     f"{self._files[0]} has no column {name!r}: it has {', '.join(names[:8])}"
@@ -70,13 +78,27 @@ class FileSource(BlockSource):
         if not self._features:
             raise ValueError(f"{self._files[0]} has no columns beside the target: name some.")
         self._parts = [part for file in dataset.get_fragments() for part in _split(file)]
+        if kind == "csv" and self._targets:
+            self.schema = self._with_text({*self.own_columns(0)} - {*roles})
         if kind == "parquet":
             groups = [group for part in self._parts for group in part.row_groups]
             self.n_rows = sum(group.num_rows for group in groups)
 
+    def _with_text(self, names: set[str]) -> Any:
+        """Columns that play no part stay as they are written: no number that an id looks like."""
+        text, schema = _arrow("").string(), self.schema
+        for k, own in enumerate(schema):
+            schema = schema.set(k, own.with_type(text)) if own.name in names else schema
+        return schema
+
     @property
     def n_parts(self) -> int:
         return len(self._parts)
+
+    @property
+    def files(self) -> list[str]:
+        """All of them, in their order."""
+        return list(self._files)
 
     @property
     def n_files(self) -> int:
@@ -85,6 +107,15 @@ class FileSource(BlockSource):
     def path(self, part: int) -> str:
         """The file that a part is in."""
         return self._parts[part].path
+
+    @cached_property
+    def _common(self) -> str:
+        """A directory below which all files are: the one where partitions begin, or one above."""
+        return commonpath([abspath(self.root or "."), *map(dirname, map(abspath, self._files))])
+
+    def name(self, part: int) -> str:
+        """Where the file of a part is below the directory of all files: no two are in one place."""
+        return relpath(self.path(part), self._common)
 
     def own_columns(self, part: int) -> list[str]:
         """The columns that the file itself has, in its order."""
@@ -125,6 +156,7 @@ class FileSource(BlockSource):
                 f"{self.place(part)} has no column {lost[0]!r}, which {self._files[0]} has: give "
                 "all files the same columns."
             )
+        self._refuse_types(part, wanted)
         waiting: list[Any] = []
         arrow = _arrow("")
         for batch in found.to_batches(
@@ -139,6 +171,23 @@ class FileSource(BlockSource):
                 waiting = table.slice(n_rows).to_batches()
         if waiting:
             yield arrow.Table.from_batches(waiting).combine_chunks()
+
+    def _refuse_types(self, part: int, wanted: Sequence[str]) -> None:
+        """Refuse columns of another type than in the first file that would not be what they are.
+
+        Text is read as the type of the first file, and where that fails it is said.
+        """
+        if self.kind == "csv":
+            return
+        for own in self._parts[part].physical_schema:
+            if own.name not in wanted:
+                continue
+            kept = self.schema.field(own.name).type
+            if not _holds(kept, own.type):
+                raise ValueError(
+                    f"the column {own.name!r} is of type {own.type} in {self.place(part)}, but of "
+                    f"type {kept} in {self._files[0]}: give it the same type in all files."
+                )
 
     def decoded(self, table: Any) -> Raw:
         """Features, targets and weights of a table."""
@@ -175,6 +224,25 @@ def _numbers(table: Any, name: str) -> Any:
     return values
 
 
+def _holds(kept: Any, own: Any) -> bool:
+    """Whether values of one type are the same in another, or Arrow says which one is not."""
+    types = _arrow("types")
+    kept, own = (one.value_type if types.is_dictionary(one) else one for one in (kept, own))
+    if kept == own or types.is_null(own):
+        return True
+    if types.is_boolean(kept):
+        return False  # -1 would be true
+    if types.is_floating(kept) and types.is_floating(own):
+        return bool(own.bit_width <= kept.bit_width)
+    return _is_number(kept) == _is_number(own)
+
+
+def _is_number(kind: Any) -> bool:
+    types = _arrow("types")
+    tests = (types.is_boolean, types.is_integer, types.is_floating, types.is_decimal)
+    return any(test(kind) for test in tests)
+
+
 def _values(fragment: Any) -> dict[str, Any]:
     """What the directories of a file say of all its rows."""
     return dict(_arrow("dataset").get_partition_keys(fragment.partition_expression))
@@ -205,8 +273,8 @@ def found_files(paths: Any) -> tuple[str, list[str]]:
     files: list[str] = []
     for path in map(str, given):
         if Path(path).is_dir():
-            files += sorted(str(one) for one in Path(path).rglob("*") if _is_data(one))
-        elif glob.has_magic(path):
+            files += sorted(str(one) for one in Path(path).rglob("*") if _is_data(one, path))
+        elif glob.has_magic(path) and not Path(path).is_file():
             files += sorted(one for one in glob.glob(path, recursive=True) if Path(one).is_file())
         else:
             files.append(path)
@@ -215,12 +283,22 @@ def found_files(paths: Any) -> tuple[str, list[str]]:
     missing = [file for file in files if not Path(file).is_file()]
     if missing:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    seen = Counter(map(abspath, files))
+    twice = [file for file in files if seen[abspath(file)] > 1]
+    if twice:
+        raise ValueError(
+            f"{twice[0]} is there twice, and its rows would count twice: name every file once."
+        )
     first = str(given[0])
-    return first if Path(first).is_dir() else dirname(re.split(r"[*?[]", first)[0]), files
+    if Path(first).is_dir():
+        return first, files
+    return dirname(first if Path(first).is_file() else re.split(r"[*?[]", first)[0]), files
 
 
-def _is_data(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith((".", "_")) and path.suffix != ".json"
+def _is_data(path: Path, directory: str) -> bool:
+    """Whether it is none of the files that others hide, or leave below a hidden directory."""
+    hidden = any(name.startswith((".", "_")) for name in path.relative_to(directory).parts)
+    return path.is_file() and not hidden and path.suffix != ".json"
 
 
 def _arrow(part: str) -> Any:

@@ -138,6 +138,8 @@ def _model(content: Any) -> ModelFile:
 def _check_names(model: ModelFile) -> None:
     _strings("columns", model.columns)
     _strings("target", model.target)
+    if set(model.target) & set(model.columns):
+        raise ValueError("'target' is one of the 'columns'.")
     if len(model.target) > 2:
         raise ValueError(f"'target' has {len(model.target)} names, and at most 2 are possible.")
     if model.labels is None:

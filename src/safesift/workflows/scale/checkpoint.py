@@ -94,7 +94,11 @@ class Checkpoint:
             return None
         with open(passes[-1] / _STATE, "rb") as file:
             state: dict[str, Any] = pickle.load(file)
-        self._check_data(state["surveyed"].seals)
+        seals = state["surveyed"].seals
+        # whoever makes another pass looks at all seals; where none is made nobody else does
+        goes_on = any(one.active for one in state["states"])
+        for part in [min(seals)] if goes_on else sorted(seals):
+            self._check_data(part, seals[part])
         return state
 
     def load_codes(self, codes: CodeStore) -> None:
@@ -105,11 +109,10 @@ class Checkpoint:
     def _passes(self) -> list[Path]:
         return sorted(self._directory.glob("pass-*"))
 
-    def _check_data(self, seals: Mapping[int, list[tuple[int, bytes]]]) -> None:
-        """Refuse other data by the first part; whoever reads the others looks at their seals."""
-        part = min(seals)
+    def _check_data(self, part: int, seals: list[tuple[int, bytes]]) -> None:
+        """Refuse other data by one part."""
         blocks = self._source.blocks(part)
-        if [(block.n_rows, block.seal()) for block in blocks] != seals[part]:
+        if [(block.n_rows, block.seal()) for block in blocks] != seals:
             raise ValueError(
                 f"checkpoint={str(self._directory)!r} is of other data, {self._source.place(part)} "
                 "is not what it was: name another directory, or remove it."

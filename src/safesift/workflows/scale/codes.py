@@ -1,4 +1,4 @@
-"""The piece of every row in two or four bits, in memory or, beyond a budget, in a nameless file."""
+"""The piece of every row in a few bits, in memory or, beyond a budget, in a nameless file."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ Codes = NDArray[np.uint8]
 
 # what is written to a file at a time
 _PIECE = 2**24
+
+
+def _bits(n_codes: int) -> int:
+    """What a number below that takes: a loss of somebody else may have many pieces."""
+    return next(bits for bits in (2, 4, 8) if n_codes <= 2**bits)
 
 
 def _pack(codes: Codes, bits: int) -> Codes:
@@ -41,7 +46,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, codes: Codes) -> Packed:
-        bits = 2 if np.max(codes, initial=0) < 4 else 4
+        bits = _bits(int(np.max(codes, initial=0)) + 1)
         return cls(_pack(codes, bits), bits, len(codes))
 
     def unpacked(self) -> Codes:
@@ -65,7 +70,7 @@ class CodeStore:
     def __init__(
         self, lengths: Mapping[int, int], n_problems: int, n_codes: int, budget: int
     ) -> None:
-        self._bits = 2 if n_codes <= 4 else 4
+        self._bits = _bits(n_codes)
         self.lengths = dict(lengths)
         self.n_problems = n_problems
         self._sizes = {part: self._packed_size(n) for part, n in self.lengths.items()}

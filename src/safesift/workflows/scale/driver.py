@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.arithmetic.numerics import EPS, norm
+from safesift.arithmetic.numerics import EPS, length_bound, norm
 from safesift.design.factory import as_design
 from safesift.design.pool import in_words
 from safesift.design.rows import rows_of
@@ -353,7 +353,7 @@ class Driver:
         Value and gradient on all rows are then those of the reduced problem, and no pass is needed.
         """
         query, before, point = state.query, state.proved, proposed.point
-        step = norm(point - before.at.point) * (1.0 + 16 * EPS)
+        step = length_bound(point - before.at.point) * (1.0 + 16 * EPS)
         if not (step < before.clearance and query.exact and len(held)):
             return None
         problem = replace(self._held_problem(query, held), folded=state.balance.folded_at(point))
@@ -434,7 +434,12 @@ class Driver:
             self._codes.patch(int(part), number, held.places[mine], found[mine])
 
     def _leave_undecided(self, state: State) -> None:
-        """Of no row but those without weight it is known what became of them."""
+        """Of no row but those without weight it is known what became of them.
+
+        Nothing is folded then, for a run that goes on from here after it was killed.
+        """
+        state.balance = Balance()
+        state.query = replace(state.query, anew=True, after=None)
         for part in self._codes.lengths:
             codes = self._codes.get(part, state.number)
             self._codes.put(part, state.number, np.where(codes == 1, 1, 0).astype(np.uint8))

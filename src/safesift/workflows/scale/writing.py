@@ -7,6 +7,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -104,13 +105,9 @@ def _growing(directory: Path) -> Iterator[Path]:
 
 def _write_files(chosen: _Chosen, source: FileSource, directory: Path) -> float:
     """Every file again, with the rows that are kept; those without any are left out."""
-    weight, done = 0.0, 0
-    while done < source.n_parts:
-        path = source.path(done)
-        parts = [k for k in range(done, source.n_parts) if source.path(k) == path]
-        done += len(parts)
-        target = directory / os.path.relpath(path, source.root or ".").replace("../", "")
-        with _Writer(source, target) as writer:
+    weight = 0.0
+    for name, parts in groupby(range(source.n_parts), source.name):
+        with _Writer(source, directory / name) as writer:
             for part in parts:
                 weights, n_written = chosen.weights(part), 0
                 for table, block, kept in _tables(chosen, source, part):
