@@ -41,16 +41,23 @@ from safesift.estimators.exact_choice import (
     refuse_on_device,
     score_without,
 )
-from safesift.estimators.folds import Fold, HeldOut, in_groups, mean_score, on_fold, searched
+from safesift.estimators.folds import (
+    Fold,
+    HeldOut,
+    checked_folds,
+    in_groups,
+    mean_score,
+    on_fold,
+    searched,
+    way_on,
+)
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.regressor import Regression
 from safesift.grids import Grid, Walk, check_eps, check_levels
 from safesift.losses import Loss
 from safesift.penalties import Penalty
-from safesift.problem.inputs import row_numbers
 from safesift.problem.problem import Problem
-from safesift.problem.scales import column_scales
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.solvers.records import Fit, Settings, missed
@@ -157,21 +164,11 @@ class CrossValidated(LinearModel):
         elif self.eps is not None:
             remedy = "set a smaller eps, or eps=None"
         else:
-            remedy = self._way_on(walk, full)
+            remedy = way_on(walk, full[0], getattr(self, "feature_names_in_", None))
         warn(
             f"{type(self).__name__} found its best score at the {edge.end} of {walk.n_seen} "
             f"alphas, {self.alpha_:.3g}: {remedy}."
         )
-
-    def _way_on(self, walk: Walk, full: Sequence[Problem]) -> str:
-        """What would make a grid longer that ended by itself."""
-        scales = column_scales(full[0])
-        if scales is not None and scales.far_apart:
-            names = getattr(self, "feature_names_in_", None)
-            return f"{scales.described(names)}, so scale the columns"
-        if walk.blocked:
-            return "beyond it tol is not reached, so scale the columns, or increase max_iter or tol"
-        return "scale the columns"
 
     @property
     def _leaves_one_out(self) -> bool:
@@ -219,20 +216,8 @@ class CrossValidated(LinearModel):
             everything = np.arange(len(samples.y))
             return [Fold(everything, everything, float(samples.sample_weight.sum()))]
         cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
-        folds = [
-            Fold(train, test, float(samples.sample_weight[test].sum()))
-            for train, test in (
-                map(row_numbers, split)
-                for split in cv.split(samples.X, samples.y, **routed.splitter.split)
-            )
-        ]
-        if not all(samples.weights[fold.train].sum() > 0 for fold in folds):
-            raise ValueError(
-                "cv: the training samples of a fold have no weight at all: use fewer folds."
-            )
-        if not any(fold.weight > 0 for fold in folds):
-            raise ValueError("cv: no held-out sample has a positive weight: use other folds.")
-        return folds
+        splits = cv.split(samples.X, samples.y, **routed.splitter.split)
+        return checked_folds(splits, samples.weights, samples.sample_weight)
 
     # --- scores -----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.design.base import Array, Design
 from safesift.grids import Walk
+from safesift.problem.inputs import row_numbers
 from safesift.problem.problem import Problem
+from safesift.problem.scales import column_scales
 from safesift.solvers.records import Fit, Missed, missed
 
 
@@ -23,6 +25,24 @@ class Fold:
     train: NDArray[np.intp]
     test: NDArray[np.intp]
     weight: float
+
+
+def checked_folds(splits: Iterable[Sequence], weights: Array, scored_by: Array) -> list[Fold]:
+    """Row numbers or masks to train and to test on as folds, all of which can be trained on.
+
+    `weights` are those of the problems, `scored_by` those of the scores.
+    """
+    folds = [
+        Fold(train, test, float(scored_by[test].sum()))
+        for train, test in (map(row_numbers, split) for split in splits)
+    ]
+    if not all(weights[fold.train].sum() > 0 for fold in folds):
+        raise ValueError(
+            "cv: the training samples of a fold have no weight at all: use fewer folds."
+        )
+    if not any(fold.weight > 0 for fold in folds):
+        raise ValueError("cv: no held-out sample has a positive weight: use other folds.")
+    return folds
 
 
 class HeldOut(NamedTuple):
@@ -84,3 +104,13 @@ def mean_score(scores: Sequence[float], folds: Sequence[Fold]) -> float:
     """The mean over the folds, each weighing what its held-out rows do."""
     mean = np.average(scores, weights=[fold.weight for fold in folds])
     return -np.inf if np.isnan(mean) else float(mean)
+
+
+def way_on(walk: Walk, problem: Problem, names: Sequence[str] | None) -> str:
+    """What would make a grid longer that ended by itself."""
+    scales = column_scales(problem)
+    if scales is not None and scales.far_apart:
+        return f"{scales.described(names)}, so scale the columns"
+    if walk.blocked:
+        return "beyond it tol is not reached, so scale the columns, or increase max_iter or tol"
+    return "scale the columns"
