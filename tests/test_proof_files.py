@@ -217,6 +217,22 @@ def test_columns_of_one_name_in_parquet(in_folder):
     assert checker.main(["p.npz", "d.parquet"]) == 2
 
 
+def test_features_are_named_and_what_is_cut_off_is_said(in_folder, capsys):
+    """A feature that is there twice is seen by whoever reads what was proved."""
+    names = [{"column": "a", "equals": None}, {"column": "a", "equals": 5}]
+    columns = {"features": names, "target": ["y"], "weight": None, "epsilon": None}
+    forged({"name": "squared"}, [1.0, 0.0], [0], columns=columns)
+    Path("d.csv").write_text("a,b,y\n1,5,2\n")
+    assert checker.main(["p.npz", "d.csv"]) == 0
+    assert f'"features": {json.dumps(names)}}}' in capsys.readouterr().out
+    zeros = {"operation": "multiply", "numbers": [1.0] * 40 + [0.0]}
+    forged({"name": "squared"}, [0.0] * 41, [0], transform=[zeros])
+    np.savez("d.npz", X=np.ones((1, 41)), y=np.array([2.0]))
+    assert checker.main(["p.npz", "d.npz"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12] for line in lines if line.endswith(" …")] == ["  transform:"]
+
+
 def test_categories_are_compared_as_texts_and_numbers(in_folder):
     for wanted, status in ((1, 0), (1.0, 0), ("1", 0), (True, 0), ("one", 1), ("", 1)):
         claimed(columns=COLUMNS | {"features": [{"column": "a", "equals": wanted}]})
