@@ -1133,11 +1133,11 @@ def check_part(statement, arrays, data, i):
 
 
 def in_words(s, verdicts):
-    """The statement for people."""
-    for name in ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform"):
-        yield f"{name}: {json.dumps(s[name])[:200]}"
-    own = {name: s["columns"][name] for name in ("target", "weight", "epsilon")}
-    yield f"columns: {json.dumps(own)[:200]}"
+    """The statement for people; what is cut off ends with dots."""
+    names = ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform")
+    own = {name: s["columns"][name] for name in ("target", "weight", "epsilon", "features")}
+    for name, value in [*((name, s[name]) for name in names), ("columns", own)]:
+        yield f"{name}: {json.dumps(value)[:200]}{' …' * (len(json.dumps(value)) > 200)}"
     if s["kernel"]:
         yield "assumed: X is a kernel matrix, positive semidefinite"
     for part, codes in zip(s["parts"], verdicts, strict=True):

@@ -38,14 +38,19 @@ def climbed(node, place, count, path):
 
 
 def leaf_of(receipt, statement, row):
-    """The leaf of a row, from what its owner knows and the salt."""
+    """The leaf of a row, from what its owner knows and the salt.
+
+    A salt of another length could hold the first bytes of another row, or lack some of its own.
+    """
+    salt = bytes.fromhex(receipt["salt"])
+    need(len(salt) == 32, "the salt is none")
     features = np.asarray(row["features"], dtype="<f8")
     need(features.shape == (statement["n_features"],), "the row has another number of features")
     own = [row.get("weight", 1.0)]
     own += [row["epsilon"]] if statement["columns"]["epsilon"] is not None else []
     labelled, target = statement["labels"] is not None, row["target"]
     target = key(target).encode() if labelled else binary(target)
-    return leaf(receipt["slot"], bytes.fromhex(receipt["salt"]), features, target, own)
+    return leaf(receipt["slot"], salt, features, target, own)
 
 
 def verify(receipt, row, root=None, digest=None):

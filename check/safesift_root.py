@@ -72,6 +72,7 @@ def check_roots(statement, arrays, data, seed):
         need(np.isin(removed, absent) & (removed < before["slots"]), "a removed row is still there")
         readable(len(leaves) == 32 * len(removed), "leaves of removed rows are missing")
         for slot, one in zip(removed, leaves.reshape(-1, 32), strict=True):
+            need(one.tobytes() != gone(slot), "a removed row was gone before")
             tree[int(slot)] = one.tobytes()
         same = root_of(tree[: before["slots"]]) == before["root"]
         need(same, "more or less is missing than was removed")

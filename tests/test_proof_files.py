@@ -217,6 +217,22 @@ def test_columns_of_one_name_in_parquet(in_folder):
     assert checker.main(["p.npz", "d.parquet"]) == 2
 
 
+def test_features_are_named_and_what_is_cut_off_is_said(in_folder, capsys):
+    """A feature that is there twice is seen by whoever reads what was proved."""
+    names = [{"column": "a", "equals": None}, {"column": "a", "equals": 5}]
+    columns = {"features": names, "target": ["y"], "weight": None, "epsilon": None}
+    forged({"name": "squared"}, [1.0, 0.0], [0], columns=columns)
+    Path("d.csv").write_text("a,b,y\n1,5,2\n")
+    assert checker.main(["p.npz", "d.csv"]) == 0
+    assert f'"features": {json.dumps(names)}}}' in capsys.readouterr().out
+    zeros = {"operation": "multiply", "numbers": [1.0] * 40 + [0.0]}
+    forged({"name": "squared"}, [0.0] * 41, [0], transform=[zeros])
+    np.savez("d.npz", X=np.ones((1, 41)), y=np.array([2.0]))
+    assert checker.main(["p.npz", "d.npz"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:12] for line in lines if line.endswith(" …")] == ["  transform:"]
+
+
 def test_categories_are_compared_as_texts_and_numbers(in_folder):
     for wanted, status in ((1, 0), (1.0, 0), ("1", 0), (True, 0), ("one", 1), ("", 1)):
         claimed(columns=COLUMNS | {"features": [{"column": "a", "equals": wanted}]})
@@ -361,6 +377,21 @@ def test_inner_nodes_are_no_leaves(told):
     refused(mine | {"statement": json.dumps(changed), "path": mine["path"][1:]}, rows[0])
 
 
+def test_a_salt_does_not_hold_a_part_of_the_row(in_folder):
+    """A row whose first number, as bytes, is the head of another row: (1 entry, column 2)."""
+    X = np.random.default_rng(3).normal(size=(13, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    X[4], y[4] = [np.array([1, 2], "<u4").view("<f8")[0], 7.5, 0.0], "yes"
+    proof = ss.screen(X, y, alpha=0.05).write_proof("p.npz")
+    mine, never = proof.receipt(4), {"features": [0.0, 0.0, 7.5], "target": "yes"}
+    assert safesift_receipt.verify(mine, {"features": X[4].tolist(), "target": "yes"})
+    head = np.array([2, 0, 1], "<u4").tobytes()  # 2 entries, columns 0 and 1
+    salt = bytes.fromhex(mine["salt"]) + head
+    # to the tree it is the same leaf
+    assert roots.leaf(4, salt, np.array(never["features"]), b"yes", [1.0]) == proof.leaves[4]
+    refused(mine | {"salt": salt.hex()}, never)
+
+
 # --- deletions ----------------------------------------------------------------------------------
 
 
@@ -434,3 +465,21 @@ def test_a_removed_row_that_stayed_is_noticed(deleted):
     X[-1] = rng.normal(size=(14, 2))[4]
     np.savez("d.npz", X=X, y=y)
     assert rooted(arrays) == 1
+
+
+def test_what_was_gone_before_is_not_removed_again(in_folder):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(14, 2))
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=0.05)).fit(X, y)
+    before = tracker.write_proof("p.npz")
+    for row in (1, 3):  # in the slots 1 and 4
+        tracker.update(remove=[row])
+        before = tracker.write_proof("p.npz", before=before, removed=np.array([row]))
+    np.savez("d.npz", X=tracker.X_, y=tracker.y_)
+    with np.load("p.npz") as file:
+        arrays = dict(file)
+    assert rooted(arrays) == 0
+    leaves = np.append(arrays["removed_leaves"], np.frombuffer(roots.gone(1), dtype=np.uint8))
+    twice = {"removed": np.array([*arrays["removed"], 1], dtype="<u8"), "removed_leaves": leaves}
+    assert rooted(arrays | twice) == 1
