@@ -5,10 +5,12 @@ The device is that of array-api-strict, from which nothing gets here by accident
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
 import warnings
+from fractions import Fraction
 from types import SimpleNamespace
 
 import array_api_strict as xp
@@ -350,6 +352,21 @@ def test_smaller_blocks_where_there_is_no_room(monkeypatch):
     with pytest.raises(OutOfMemoryError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ss.safe_path(sent(X), y, alphas=[1e-1])
+
+
+def test_short_blocks_of_a_gram_matrix_are_within_its_bound(monkeypatch):
+    """Each adds nearly half a unit in the last place, and all of that would be lost one by one."""
+    monkeypatch.setattr(device, "_LONGEST_GRAM", 256)
+    monkeypatch.setattr(device_blocks, "_FEWEST_ROWS", 4)
+    n = 20_000
+    X = np.full((n, 1), math.sqrt(0.98 * 2.0**-53 / 4))
+    X[0], X[1:4] = 1.0, 0.0
+    room = device_blocks.Room()
+    room.entries = 4
+    design = DeviceDesign(sent(X), room=room)
+    exact = 1 + (n - 4) * Fraction(X[-1, 0]) ** 2
+    computed = float(on_host(design.gram(np.ones(n)))[0, 0])
+    assert abs(Fraction(computed) - exact) <= design.gram_error * exact
 
 
 def test_rows_that_do_not_fit_are_sent_block_by_block(monkeypatch):

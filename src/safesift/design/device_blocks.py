@@ -22,9 +22,9 @@ class Room:
         self.entries, self.said = _BLOCK, False
 
     def rows(self, n_columns: int, multiple: int) -> int:
-        """Rows of a block: several times `multiple`, or fewer than that."""
+        """Rows of a block: several times `multiple`, or a power of 2 that goes into it."""
         most = max(self.entries // max(n_columns, 1), _FEWEST_ROWS)
-        return most if most < multiple else most // multiple * multiple
+        return 1 << (most.bit_length() - 1) if most < multiple else most // multiple * multiple
 
     def shrink(self, n_columns: int, error: BaseException) -> None:
         """Smaller blocks from now on; said once. The error itself, where they cannot be smaller."""
