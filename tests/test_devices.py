@@ -9,7 +9,9 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
 from fractions import Fraction
 from types import SimpleNamespace
 
@@ -389,6 +391,24 @@ def test_rows_that_do_not_fit_are_sent_block_by_block(monkeypatch):
     with pytest.warns(UserWarning):
         result = ss.screen(X, y, alpha=1e-2, device="strict")
     assert result.certified
+
+
+def test_rows_are_sent_in_the_queue_of_whoever_computes(monkeypatch):
+    """A thread that sends them in a queue of its own writes over rows that are still to be read."""
+    entered = threading.local()
+
+    @contextmanager
+    def queue(mine):
+        entered.queue = mine
+        yield
+        entered.queue = None
+
+    cuda = SimpleNamespace(current_stream=lambda device: ("current", device), stream=queue)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    there = Place(SimpleNamespace(__name__="array_api_compat.torch"), "cuda:1")
+    parts = [slice(k, k + 1) for k in range(3)]
+    seen = device_blocks.one_ahead(lambda part: (entered.queue, part), parts, there)
+    assert list(seen) == [(("current", "cuda:1"), part) for part in parts]
 
 
 def test_other_errors_are_not_taken_for_that():

@@ -159,7 +159,7 @@ class DeviceDesign(RowDesign):
         """Consecutive rows, or consecutive ones of those at some indices, as float64."""
         parts = slices(self.n_samples if rows is None else len(rows), length)
         read = partial(self._converted, rows=rows)
-        blocks = map(read, parts) if self.sent_to is None else one_ahead(read, parts)
+        blocks = map(read, parts) if self.sent_to is None else one_ahead(read, parts, self.place)
         return zip(parts, blocks, strict=True)
 
     def _converted(self, here: slice, rows: Any) -> Any:
