@@ -319,6 +319,24 @@ def test_settings_of_torch_are_set_around_products(name, exact, other, monkeypat
     assert vars(matmul) == {name: other}
 
 
+def test_what_is_not_known_is_an_error_and_no_other_answer():
+    """As a loss from outside may ask for: in place, of some entries, in another shape or order."""
+    vector, matrix = DeviceArray(sent(np.arange(3.0))), DeviceArray(sent(np.eye(3)))
+    mask = np.array([True, False, False])
+    for ask in (
+        lambda: np.clip(vector, 0.0, 1.0, out=vector),
+        lambda: np.sum(vector, where=DeviceArray(sent(mask))),
+        lambda: vector.sum(initial=1.0),
+        lambda: np.zeros_like(vector, shape=(2,)),
+        lambda: matrix.__setitem__(mask, 1.0),
+        lambda: vector.__setitem__(np.array([2, 0]), DeviceArray(sent([5.0, 7.0]))),
+    ):
+        with pytest.raises(TypeError):
+            ask()
+    short = DeviceArray(sent([0.5, 0.25], np.float32))
+    np.testing.assert_array_equal(on_host(short * np.float32(0.5)), [0.25, 0.125])
+
+
 def test_a_matrix_that_has_no_factor():
     """Whatever the library makes of it."""
     for matrix in (np.diag([1.0, -1.0]), np.diag([1.0, np.nan])):
