@@ -5,10 +5,14 @@ The device is that of array-api-strict, from which nothing gets here by accident
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
+from fractions import Fraction
 from types import SimpleNamespace
 
 import array_api_strict as xp
@@ -315,6 +319,24 @@ def test_settings_of_torch_are_set_around_products(name, exact, other, monkeypat
     assert vars(matmul) == {name: other}
 
 
+def test_what_is_not_known_is_an_error_and_no_other_answer():
+    """As a loss from outside may ask for: in place, of some entries, in another shape or order."""
+    vector, matrix = DeviceArray(sent(np.arange(3.0))), DeviceArray(sent(np.eye(3)))
+    mask = np.array([True, False, False])
+    for ask in (
+        lambda: np.clip(vector, 0.0, 1.0, out=vector),
+        lambda: np.sum(vector, where=DeviceArray(sent(mask))),
+        lambda: vector.sum(initial=1.0),
+        lambda: np.zeros_like(vector, shape=(2,)),
+        lambda: matrix.__setitem__(mask, 1.0),
+        lambda: vector.__setitem__(np.array([2, 0]), DeviceArray(sent([5.0, 7.0]))),
+    ):
+        with pytest.raises(TypeError):
+            ask()
+    short = DeviceArray(sent([0.5, 0.25], np.float32))
+    np.testing.assert_array_equal(on_host(short * np.float32(0.5)), [0.25, 0.125])
+
+
 def test_a_matrix_that_has_no_factor():
     """Whatever the library makes of it."""
     for matrix in (np.diag([1.0, -1.0]), np.diag([1.0, np.nan])):
@@ -352,6 +374,21 @@ def test_smaller_blocks_where_there_is_no_room(monkeypatch):
         ss.safe_path(sent(X), y, alphas=[1e-1])
 
 
+def test_short_blocks_of_a_gram_matrix_are_within_its_bound(monkeypatch):
+    """Each adds nearly half a unit in the last place, and all of that would be lost one by one."""
+    monkeypatch.setattr(device, "_LONGEST_GRAM", 256)
+    monkeypatch.setattr(device_blocks, "_FEWEST_ROWS", 4)
+    n = 20_000
+    X = np.full((n, 1), math.sqrt(0.98 * 2.0**-53 / 4))
+    X[0], X[1:4] = 1.0, 0.0
+    room = device_blocks.Room()
+    room.entries = 4
+    design = DeviceDesign(sent(X), room=room)
+    exact = 1 + (n - 4) * Fraction(X[-1, 0]) ** 2
+    computed = float(on_host(design.gram(np.ones(n)))[0, 0])
+    assert abs(Fraction(computed) - exact) <= design.gram_error * exact
+
+
 def test_rows_that_do_not_fit_are_sent_block_by_block(monkeypatch):
     X, y = samples(n=3000)
     known = ss.safe_path(X, y, alphas=[1e-1, 1e-2])
@@ -372,6 +409,24 @@ def test_rows_that_do_not_fit_are_sent_block_by_block(monkeypatch):
     with pytest.warns(UserWarning):
         result = ss.screen(X, y, alpha=1e-2, device="strict")
     assert result.certified
+
+
+def test_rows_are_sent_in_the_queue_of_whoever_computes(monkeypatch):
+    """A thread that sends them in a queue of its own writes over rows that are still to be read."""
+    entered = threading.local()
+
+    @contextmanager
+    def queue(mine):
+        entered.queue = mine
+        yield
+        entered.queue = None
+
+    cuda = SimpleNamespace(current_stream=lambda device: ("current", device), stream=queue)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    there = Place(SimpleNamespace(__name__="array_api_compat.torch"), "cuda:1")
+    parts = [slice(k, k + 1) for k in range(3)]
+    seen = device_blocks.one_ahead(lambda part: (entered.queue, part), parts, there)
+    assert list(seen) == [(("current", "cuda:1"), part) for part in parts]
 
 
 def test_other_errors_are_not_taken_for_that():

@@ -116,7 +116,7 @@ class DeviceDesign(RowDesign):
 
     @property
     def gram_error(self) -> float:
-        # blocks are added up one by one
+        # blocks are added up one by one, those of fewer rows than that as one
         n_blocks = -(-self.n_samples // self.gram_rows)
         return self._split_error(self.gram_rows) + n_blocks * EPS
 
@@ -159,7 +159,7 @@ class DeviceDesign(RowDesign):
         """Consecutive rows, or consecutive ones of those at some indices, as float64."""
         parts = slices(self.n_samples if rows is None else len(rows), length)
         read = partial(self._converted, rows=rows)
-        blocks = map(read, parts) if self.sent_to is None else one_ahead(read, parts)
+        blocks = map(read, parts) if self.sent_to is None else one_ahead(read, parts, self.place)
         return zip(parts, blocks, strict=True)
 
     def _converted(self, here: slice, rows: Any) -> Any:
@@ -365,14 +365,18 @@ class DeviceDesign(RowDesign):
         most = max(_MATRICES // max(d, 1) ** 2, 1) * longest
 
         def work(length: int) -> Any:
-            total = self._floats((d, d))
+            total, short = self._floats((d, d)), self._floats((d, d))
             for here, block in self._blocks(min(length, most), rows):
                 root = block * roots[here, :]
                 if self.intercept:
                     root = xp.concat([root, roots[here, :]], axis=1)
                 found = joined(products(root, root, longest, xp), xp)
-                total += split_sum(self._checked(found), xp)
-            return total
+                short += split_sum(self._checked(found), xp)
+                # where room is short several blocks are one sum, or there would be more of them
+                if here.stop % longest == 0:
+                    total += short
+                    short = self._floats((d, d))
+            return total + short
 
         total = self._tried(work, longest)
         return DeviceArray(0.5 * (total + xp.matrix_transpose(total)), self.place)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from safesift.alerts import warn
+from safesift.arithmetic.devices.places import Place, queue_of
 
 # entries of a block
 _BLOCK = 2**27
@@ -22,9 +23,9 @@ class Room:
         self.entries, self.said = _BLOCK, False
 
     def rows(self, n_columns: int, multiple: int) -> int:
-        """Rows of a block: several times `multiple`, or fewer than that."""
+        """Rows of a block: several times `multiple`, or a power of 2 that goes into it."""
         most = max(self.entries // max(n_columns, 1), _FEWEST_ROWS)
-        return most if most < multiple else most // multiple * multiple
+        return 1 << (most.bit_length() - 1) if most < multiple else most // multiple * multiple
 
     def shrink(self, n_columns: int, error: BaseException) -> None:
         """Smaller blocks from now on; said once. The error itself, where they cannot be smaller."""
@@ -39,12 +40,18 @@ class Room:
             )
 
 
-def one_ahead(read: Callable[[slice], Any], parts: Sequence[slice]) -> Iterator[Any]:
+def one_ahead(read: Callable[[slice], Any], parts: Sequence[slice], place: Place) -> Iterator[Any]:
     """What is read of every part, the next one while somebody computes with this one."""
+    queue = queue_of(place)
+
+    def read_there(part: slice) -> Any:
+        with queue():
+            return read(part)
+
     with ThreadPoolExecutor(1) as pool:
         waiting: deque[Any] = deque()
         for part in parts:
-            waiting.append(pool.submit(read, part))
+            waiting.append(pool.submit(read_there, part))
             if len(waiting) > 1:
                 yield waiting.popleft().result()
         while waiting:

@@ -157,6 +157,8 @@ class DeviceArray(NDArrayOperatorsMixin):
         return self._like(found) if found.shape else _number(found)
 
     def __setitem__(self, key: Any, values: Any) -> None:
+        if isinstance(key, np.ndarray) and key.dtype != bool and (np.diff(key) <= 0).any():
+            raise TypeError("the indices that are assigned to on a device must rise.")
         if isinstance(key, DeviceArray | np.ndarray):
             self._scatter(self._indices(key), values)
             return
@@ -172,6 +174,8 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def _scatter(self, key: DeviceArray, values: Any) -> None:
         """self[key] = values for a mask, or for rising indices; the standard has neither."""
+        if self.ndim != 1:
+            raise TypeError("only vectors on a device are assigned to by masks and indices.")
         xp, n = self.place.xp, len(self)
         if key.dtype != bool:
             if not key.size:
@@ -218,7 +222,7 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     # --- sums, and the like ------------------------------------------------------------------
 
-    def sum(self, axis: int | None = None, keepdims: bool = False, **_: Any) -> Any:
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Any:
         xp = self.place.xp
         if keepdims:
             return self._like(xp.expand_dims(self.sum(axis=axis).array, axis=axis))
@@ -324,7 +328,9 @@ def plain(value: Any, place: Place, dtype: str) -> Any:
             f"({place.name})."
         )
     number = value.item() if isinstance(value, np.ndarray | np.generic) else value
-    return {"bool": bool, "float64": float}.get(dtype, int)(number)
+    if dtype == "bool":
+        return bool(number)
+    return float(number) if dtype.startswith("float") else int(number)
 
 
 def as_operand(value: Any, place: Place, dtype: str) -> Any:

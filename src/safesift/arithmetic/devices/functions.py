@@ -137,7 +137,7 @@ def _has_type(*values: Any) -> bool:
     return any(hasattr(value, "dtype") or isinstance(value, float) for value in values)
 
 
-def _full_like(place: Place, like: Any, value: Any = 0.0, dtype: Any = None, **_: Any) -> Any:
+def _full_like(place: Place, like: Any, value: Any = 0.0, dtype: Any = None) -> Any:
     if not isinstance(like, DeviceArray):
         raise TypeError("only arrays like one on a device are made there.")
     name = like.dtype if dtype is None else dtype
@@ -145,13 +145,13 @@ def _full_like(place: Place, like: Any, value: Any = 0.0, dtype: Any = None, **_
     return DeviceArray(full, place)
 
 
-def _clip(place: Place, values: Any, lower: Any = None, upper: Any = None, **_: Any) -> Any:
+def _clip(place: Place, values: Any, lower: Any = None, upper: Any = None) -> Any:
     if lower is not None:
         values = np.maximum(values, lower)
     return values if upper is None else np.minimum(values, upper)
 
 
-def _copyto(place: Place, target: Any, values: Any, where: Any = True, **_: Any) -> None:
+def _copyto(place: Place, target: Any, values: Any, where: Any = True) -> None:
     if where is True:
         where = None
     dtype = str(target.dtype)
@@ -174,13 +174,13 @@ def _polyval(place: Place, coefficients: Any, x: Any) -> Any:
 
 
 def _joined(name: str, default: int = 0) -> Callable[..., DeviceArray]:
-    def answer(place: Place, arrays: Sequence[Any], axis: int = default, **_: Any) -> DeviceArray:
+    def answer(place: Place, arrays: Sequence[Any], axis: int = default) -> DeviceArray:
         return DeviceArray(getattr(place.xp, name)([one.array for one in arrays], axis=axis), place)
 
     return answer
 
 
-def _array_equal(place: Place, one: Any, other: Any, **_: Any) -> bool:
+def _array_equal(place: Place, one: Any, other: Any) -> bool:
     if np.shape(one) != np.shape(other):
         return False
     return bool(np.all(np.equal(one, other)))
