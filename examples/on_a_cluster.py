@@ -60,7 +60,7 @@ def main() -> None:
     if len(sys.argv) > 2:
         cluster, client = None, Client(sys.argv[2])
     else:
-        cluster = LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=None,
+        cluster = LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0",
                                silence_logs=50)  # fmt: skip
         client = Client(cluster)
     frame = dd.from_map(clicks, range(n_parts), meta=clicks(0).iloc[:0]).persist()

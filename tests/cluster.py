@@ -32,7 +32,7 @@ def cluster() -> Any:
     import distributed
 
     made = distributed.LocalCluster(
-        n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0,
+        n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0,
         silence_logs=50,
     )  # fmt: skip
     return distributed.Client(made, set_as_default=False)
