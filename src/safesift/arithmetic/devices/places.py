@@ -165,12 +165,13 @@ def place_named(device: str) -> Place:
     """
     if not isinstance(device, str):
         raise TypeError(f"device must be a string such as 'cuda', got {type(device).__name__}.")
-    compat, known = _compat(), []
+    _compat()
+    known: list[str] = []
     for find in (_torch_devices, _cupy_devices, _strict_devices):
-        names, place = find(compat)
-        known += names
-        if device in names:
-            return place(device)
+        found = find()
+        if device in found:
+            return found[device]()
+        known += found
     raise DeviceError(
         f"device={device!r} is not there: "
         + (f"use one of {', '.join(map(repr, known))}." if known else _NOTHING)
@@ -180,36 +181,50 @@ def place_named(device: str) -> Place:
 _NOTHING = "neither torch nor CuPy finds any, so install one of them, or leave device at None."
 
 
-def _torch_devices(compat: Any) -> tuple[list[str], Callable[[str], Place]]:
+def _torch_devices() -> dict[str, Callable[[], Place]]:
     try:
         import array_api_compat.torch as xp
         import torch
     except ImportError:
-        return [], Place  # type: ignore[return-value]
+        return {}
     cards = [f"cuda:{k}" for k in range(torch.cuda.device_count())]
     names = (["cuda", *cards] if cards else []) + ["cpu"]
-    return names, lambda device: Place(xp, torch.empty(0, device=device).device)
+    return {name: partial(_of_torch, xp, name) for name in names}
 
 
-def _cupy_devices(compat: Any) -> tuple[list[str], Callable[[str], Place]]:
+def _of_torch(xp: Any, name: str) -> Place:
+    import torch
+
+    return Place(xp, torch.empty(0, device=name).device)
+
+
+def _cupy_devices() -> dict[str, Callable[[], Place]]:
     try:
         import array_api_compat.cupy as xp
         import cupy
 
-        cards = [f"cuda:{k}" for k in range(cupy.cuda.runtime.getDeviceCount())]
+        cards = range(cupy.cuda.runtime.getDeviceCount())
     except Exception:  # the package is there, and no card or driver: it has errors of its own
-        return [], Place  # type: ignore[return-value]
+        return {}
     # by its own name, too, where torch is there
-    names = [name for card in ["cuda", *cards] for name in (card, card.replace("cuda", "cupy"))]
-    return names, lambda device: Place(xp, cupy.cuda.Device(int(device.partition(":")[2] or 0)))
+    numbers = {"": 0} | {f":{k}": k for k in cards} if cards else {}
+    return {
+        kind + number: partial(_of_cupy, xp, k)
+        for number, k in numbers.items()
+        for kind in ("cuda", "cupy")
+    }
 
 
-def _strict_devices(compat: Any) -> tuple[list[str], Callable[[str], Place]]:
+def _of_cupy(xp: Any, number: int) -> Place:
+    import cupy
+
+    return Place(xp, cupy.cuda.Device(number))
+
+
+def _strict_devices() -> dict[str, Callable[[], Place]]:
     # for tests: whoever has imported it wants it
     xp = sys.modules.get("array_api_strict")
-    if xp is None:
-        return [], Place  # type: ignore[return-value]
-    return ["strict"], lambda device: Place(xp, xp.Device("device1"))
+    return {} if xp is None else {"strict": lambda: Place(xp, xp.Device("device1"))}
 
 
 # --- what a claim may rest on -----------------------------------------------------------------
