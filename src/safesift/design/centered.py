@@ -17,46 +17,17 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.design.base import Array, Design
 from safesift.design.dense import DenseDesign
-from safesift.design.rows import RowDesign
+from safesift.design.rows import DerivedRows
 
 # columns whose mean is so many times their deviation are far from zero; rows that are looked at
 _FAR, _ROWS = 100.0, 256
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CenteredDesign(RowDesign):
+class CenteredDesign(DerivedRows):
     """The rows of a dense matrix, less `means`, and the ones."""
 
-    base: RowDesign
     means: Array
-
-    @property
-    def intercept(self) -> bool:
-        return self.base.intercept
-
-    @property
-    def held(self) -> bool:
-        return self.base.held
-
-    @property
-    def n_samples(self) -> int:
-        return self.base.n_samples
-
-    @property
-    def n_features(self) -> int:
-        return self.base.n_features
-
-    @property
-    def row_length(self) -> int:
-        return self.base.row_length
-
-    @property
-    def block_rows(self) -> int:
-        return self.base.block_rows
-
-    @property
-    def gram_rows(self) -> int:
-        return self.base.gram_rows
 
     @property
     def dot_error(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic import tally
 from safesift.arithmetic.fingerprints import fingerprint
 from safesift.design.base import Array
-from safesift.design.rows import COMPILED_TYPES, RowDesign, RowSubset
+from safesift.design.rows import COMPILED_TYPES, DerivedRows, RowDesign, RowSubset
 
 # entries of a block: it is read twice, and should stay in the cache of one processor; those of a
 # Gram matrix may be more
@@ -137,23 +137,10 @@ def some_columns(design: RowDesign, features: NDArray[np.bool_]) -> RowDesign:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ColumnSubset(RowDesign):
+class ColumnSubset(DerivedRows):
     """The columns of a design at increasing indices, without a copy of them all."""
 
-    base: RowDesign
     features: NDArray[np.intp]
-
-    @property
-    def intercept(self) -> bool:
-        return self.base.intercept
-
-    @property
-    def held(self) -> bool:
-        return self.base.held
-
-    @property
-    def n_samples(self) -> int:
-        return self.base.n_samples
 
     @property
     def n_features(self) -> int:
@@ -162,14 +149,6 @@ class ColumnSubset(RowDesign):
     @property
     def row_length(self) -> int:
         return min(self.base.row_length, self.n_features)
-
-    @property
-    def block_rows(self) -> int:
-        return self.base.block_rows
-
-    @property
-    def gram_rows(self) -> int:
-        return self.base.gram_rows
 
     @property
     def data(self) -> NDArray:

@@ -362,14 +362,10 @@ def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Arra
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RowSubset(RowDesign):
-    """The rows of a design at increasing indices, without a copy of them all.
-
-    Regions test a shrinking set of rows again and again; a block of it is gathered at a time.
-    """
+class DerivedRows(RowDesign):
+    """Rows that are made of those of another design when they are read: like it, unless it says."""
 
     base: RowDesign
-    rows: NDArray[np.intp]
 
     @property
     def intercept(self) -> bool:
@@ -381,7 +377,7 @@ class RowSubset(RowDesign):
 
     @property
     def n_samples(self) -> int:
-        return len(self.rows)
+        return self.base.n_samples
 
     @property
     def n_features(self) -> int:
@@ -398,6 +394,20 @@ class RowSubset(RowDesign):
     @property
     def gram_rows(self) -> int:
         return self.base.gram_rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowSubset(DerivedRows):
+    """The rows of a design at increasing indices, without a copy of them all.
+
+    Regions test a shrinking set of rows again and again; a block of it is gathered at a time.
+    """
+
+    rows: NDArray[np.intp]
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.rows)
 
     @property
     def data(self) -> NDArray:
