@@ -1,11 +1,13 @@
 """Certified paths on a graphics card: seconds, gaps and verdicts, beside torch's L-BFGS.
 
-    python benchmarks/gpu.py [path hundred screen lasso mnist growth peers] [--device cuda]
+    python benchmarks/gpu.py [path single hundred screen lasso mnist growth peers] [--device cuda]
                              [--rows N] [--columns P] [--sklearn] [--out FOLDER]
 
 path      604 388 × 2 304 float32, squared hinge + l2, no intercept, ten alphas 1e-3 … 1e-5
+single    the same with precision="float32"
 hundred   the same with a hundred alphas
-screen    `screen` at the previous alpha's optimum, curvature of rank 100, beside a Gram matrix
+screen    `screen` at the previous alpha's optimum (of the hundred and of the ten), curvature of
+          rank 100, beside a Gram matrix
 lasso     safe logistic + l1, ten alphas; the processor's time on a tenth of the rows with --sklearn
 mnist     digit 9 against the rest on MNIST's pixels (SAFESIFT_DATA), ten alphas
 growth    cost by number of rows and of columns: `gpu.png`
@@ -103,24 +105,30 @@ def path_facts(
 
 
 def screen_facts(X: Any, y: np.ndarray, device: str) -> dict[str, Any]:
-    """At the optimum of 1.5e-5 for 1e-5, with curvature in a hundred directions."""
-    before = ss.safe_path(on(X), y, alphas=[1.5e-5], fit_intercept=False)
+    """At the optimum of the alpha before the last one, with curvature in a hundred directions."""
     design = DeviceDesign(X)
     weights = DeviceArray(torch.ones(len(X), dtype=torch.float64, device=X.device))
     gram, _ = timed(lambda: design.gram(weights), device)
 
-    def screened() -> Any:
-        return ss.screen(
-            on(X), y, alpha=1e-5, fit_intercept=False, coef=before.coefs[0],
-            screening=Curvature(rank=min(100, X.shape[1] - 1)),
+    def around(before: np.ndarray) -> dict[str, Any]:
+        seconds, result = timed(
+            lambda: ss.screen(
+                on(X), y, alpha=HUNDRED[-1], fit_intercept=False, coef=before,
+                screening=Curvature(rank=min(100, X.shape[1] - 1)),
+            ),
+            device,
         )  # fmt: skip
+        return {
+            "seconds": seconds,
+            "dropped": int((~result.kept).sum()),
+            "undecided": int(result.undecided.sum()),
+        }
 
-    seconds, result = timed(screened, device)
+    before = [HUNDRED[-2], TEN[-2]]
+    optima = ss.safe_path(on(X), y, alphas=before, fit_intercept=False).coefs
     return {
-        "seconds": seconds,
         "gram_seconds": gram,
-        "dropped": int((~result.kept).sum()),
-        "undecided": int(result.undecided.sum()),
+        **{f"from_{alpha:.3g}": around(coef) for alpha, coef in zip(before, optima, strict=True)},
     }
 
 
@@ -239,7 +247,7 @@ def machine(device: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    cases = ("path", "hundred", "screen", "lasso", "mnist", "growth", "peers")
+    cases = ("path", "single", "hundred", "screen", "lasso", "mnist", "growth", "peers")
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -268,6 +276,8 @@ def main() -> None:
             X, y = synthetic(asked.rows, asked.columns, device)
         if case == "path":
             note("path", path_facts(X, y, TEN, device))
+        elif case == "single":
+            note("single", path_facts(X, y, TEN, device, precision="float32"))
         elif case == "hundred":
             note("hundred", path_facts(X, y, HUNDRED, device))
         elif case == "screen":

@@ -25,8 +25,9 @@ from safesift.arithmetic.devices import algebra, places
 from safesift.arithmetic.devices.arrays import DeviceArray, on_host
 from safesift.arithmetic.devices.places import DeviceError, Place, counting_transfers, place_named
 from safesift.design import device, device_blocks
-from safesift.design.device import DeviceDesign
+from safesift.design.device import DeviceDesign, Placed
 from safesift.losses.numeric import numeric_version
+from safesift.workflows.scale import on_device
 
 STRICT = xp.Device("device1")
 
@@ -175,6 +176,140 @@ def test_a_grid_of_its_own():
     np.testing.assert_allclose(there.alphas, here.alphas, rtol=1e-9)
 
 
+# --- rows that come in blocks ---------------------------------------------------------------------
+
+
+def in_blocks(X, y, **how):
+    return ss.blocks.calls(lambda k: (X[k::3], y[k::3]), 3, **how)
+
+
+def in_their_order(X, y):
+    order = np.concatenate([np.arange(len(y))[k::3] for k in range(3)])
+    return X[order], y[order]
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_blocks_are_moved_as_a_whole_or_sent_again(fits, monkeypatch):
+    X, y = samples()
+    known = ss.SafeClassifier(alpha=1e-2).fit(*in_their_order(X, y))
+    monkeypatch.setattr(on_device, "free_bytes", lambda place: 0 if fits else 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if fits else "ignore")
+        model = ss.SafeClassifier(alpha=1e-2, device="strict").fit(in_blocks(X, y))
+        path = ss.safe_path(in_blocks(X, y), alphas=[1e-1, 1e-2], penalty="l1", device="strict")
+        result = ss.screen(in_blocks(X, y), alpha=1e-2, device="strict")
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
+    assert (model.kept_ | ~known.kept_ | known.undecided_).all()
+    assert (path.relative_gaps <= 1e-6).all()
+    assert isinstance(result.problem.design, DeviceDesign)
+    assert (result.problem.design.sent_to is None) == fits
+    assert (result.kept | ~known.kept_ | known.undecided_).all()
+
+
+def test_blocks_that_do_not_fit_are_said_to_be_sent(monkeypatch):
+    X, y = samples()
+    monkeypatch.setattr(on_device, "free_bytes", lambda place: 8)
+    with pytest.warns(UserWarning, match="is sent there block by block"):
+        ss.safe_path(in_blocks(X, y), alphas=[0.1], device="strict")
+
+
+def test_a_frame_in_blocks_on_a_device(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = samples()
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(label=y)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    rows = ss.blocks.parquet(str(tmp_path / "rows.parquet"), target="label")
+    model = ss.SafeClassifier(alpha=1e-2, device="strict").fit(rows)
+    assert model.feature_names_in_.tolist() == list("abcd")
+    known = ss.SafeClassifier(alpha=1e-2).fit(frame[list("abcd")], frame["label"])
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
+    assert (model.predict(frame[list("abcd")]) == known.predict(frame[list("abcd")])).all()
+
+
+def test_a_cross_validation_of_blocks_on_a_device():
+    X, y = samples(n=300)
+    how = {"alphas": [1e-1, 1e-2, 1e-3], "cv": 3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = ss.SafeClassifierCV(**how, device="strict").fit(in_blocks(X, y))
+        known = ss.SafeClassifierCV(**how).fit(*in_their_order(X, y))
+    np.testing.assert_allclose(model.scores_, known.scores_, atol=0.02)
+
+
+def test_blocks_that_change_between_two_readings(monkeypatch):
+    X, y = samples()
+    read = []
+
+    def make(k):
+        read.append(k)
+        return X[k::3] + (len(read) > 5), y[k::3]
+
+    with pytest.raises(RuntimeError, match="changed between two passes"):
+        ss.SafeClassifier(device="strict").fit(ss.blocks.calls(make, 3))
+
+
+def test_blocks_with_what_has_no_meaning_on_a_device():
+    X, y = samples()
+    model = ss.SafeClassifier(device="strict")
+    with pytest.raises(ValueError, match="scale='standard' has no meaning for blocks on a device"):
+        model.fit(in_blocks(X, y, scale="standard"))
+    with pytest.raises(ValueError, match="has no meaning for fit of rows that come in blocks"):
+        model.fit(in_blocks(X, y), y)
+    mixed = [(X[:200], y[:200].astype(str)), (X[200:], y[200:].astype(float))]
+    with pytest.raises(ValueError, match="block 1 has targets of type float64"):
+        model.fit(ss.blocks.calls(mixed.__getitem__, 2))
+    with pytest.raises(ValueError, match="block 1 has 3 columns, and others have 4"):
+        model.fit(ss.blocks.calls([(X, y), (X[:, :3], y)].__getitem__, 2))
+
+
+# --- products in single precision -----------------------------------------------------------------
+
+
+def test_products_of_gram_matrices_in_float32():
+    X, y = samples()
+    known = ss.SafeClassifier(alpha=1e-2).fit(X, y)
+    model = ss.SafeClassifier(alpha=1e-2, precision="float32").fit(sent(X), y)
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
+    assert model.dual_gap_ <= 1e-6
+    assert (model.kept_ | ~known.kept_ | known.undecided_).all()
+    path = ss.safe_path(X, y, alphas=[1e-1, 1e-3], device="strict", precision="float32")
+    assert (path.relative_gaps <= 1e-6).all()
+    result = ss.screen(X, y, alpha=1e-2, device="strict", precision="float32")
+    assert result.problem.design.single and result.certified
+
+
+def test_columns_of_any_size_in_float32():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)) * np.array([1e-150, 1e-30, 1.0, 1e60])
+    design = Placed(sent(X), Place.of(sent(X)), single=True).design(intercept=True)
+    weights = rng.random(300) * 10.0 ** rng.uniform(-12, 3, size=300)
+    rows = np.column_stack([X, np.ones(300)])
+    exact = (rows * weights[:, None]).T @ rows
+    size = np.sqrt(np.diag(exact))
+    off = np.abs(on_host(design.gram(weights)) - exact) / np.outer(size, size)
+    assert 1e-12 < off.max() <= design.gram_error
+
+
+def test_a_precision_without_a_meaning():
+    X, y = samples()
+    with pytest.raises(ValueError, match="precision='float32' is for rows on a device"):
+        ss.SafeClassifier(precision="float32").fit(X, y)
+    with pytest.raises(ValueError, match="precision must be 'float64' or 'float32', got 'half'"):
+        ss.safe_path(sent(X), y, precision="half")
+
+
+def test_products_of_float32_that_lose_digits(monkeypatch):
+    X, y = samples()
+    monkeypatch.setattr(Place, "is_cuda", True)
+    monkeypatch.setattr(device, "free_bytes", lambda place: 0)
+    ss.safe_path(sent(X), y, alphas=[0.1], precision="float32")
+    monkeypatch.setattr(places, "_PROBE", 1.0 + 2.0**-30)
+    whole = xp.matmul
+    monkeypatch.setattr(xp, "matmul", lambda a, b: whole(a, b) * (1.0 + 2.0**-11))
+    with pytest.raises(DeviceError, match="lose digits here"):
+        ss.safe_path(sent(X), y, alphas=[0.1], precision="float32")
+
+
 # --- what leaves the device -----------------------------------------------------------------------
 
 
@@ -233,8 +368,8 @@ def test_rows_that_are_not_dense():
     X, y = samples()
     with pytest.raises(TypeError, match="takes dense rows, got csr_array"):
         ss.safe_path(sparse.csr_array(X), y, device="strict")
-    with pytest.raises(ValueError, match="device='strict' has no meaning"):
-        ss.SafeClassifier(device="strict").fit(ss.blocks.arrays(X, y))
+    with pytest.raises(TypeError, match="and rows 0 to 399 has sparse ones"):
+        ss.SafeClassifier(device="strict").fit(ss.blocks.arrays(sparse.csr_array(X), y))
 
 
 def test_solvers_that_read_rows_here():
@@ -284,7 +419,7 @@ def test_shapes_and_types():
 # --- what a claim may rest on ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["NVIDIA_TF32_OVERRIDE", "CUBLAS_EMULATE_DOUBLE_PRECISION"])
+@pytest.mark.parametrize("name", list(places._OVERRIDES))
 def test_an_environment_that_shortens_products(name, monkeypatch):
     X, y = samples()
     monkeypatch.setattr(Place, "is_cuda", True)

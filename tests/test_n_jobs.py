@@ -192,7 +192,7 @@ CALLS: dict[str, Callable[..., Any]] = {
         X[80:], fitted(X[:80], y[:80]), X[:80], y[:80], y_pool=y[80:], n_jobs=j
     ),
     "mu_for_fraction": lambda X, y, j: ss.mu_for_fraction(
-        X, X[:, 0], loss="squared", alpha=0.1, precision=0.5, n_jobs=j
+        X, X[:, 0], loss="squared", alpha=0.1, fraction_tol=0.5, n_jobs=j
     ),
     "mu_max": lambda X, y, j: ss.mu_max(X, X[:, 0], loss="squared", n_jobs=j),
     "objective_bounds": lambda X, y, j: ss.objective_bounds(X, y, loss="hinge", n_jobs=j),

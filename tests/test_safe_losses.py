@@ -473,7 +473,7 @@ def test_mu_max_inside_omega_and_where_there_is_none():
 @pytest.mark.parametrize(("loss", "y"), [("squared", Y), ("hinge", LABELS), (LOG_COSH, Y)])
 def test_mu_for_fraction(loss, y):
     choice = ss.mu_for_fraction(
-        X, y, loss=loss, alpha=0.05, fraction=0.6, precision=0.03, fit_intercept=False
+        X, y, loss=loss, alpha=0.05, fraction=0.6, fraction_tol=0.03, fit_intercept=False
     )
     assert abs(choice.fraction - 0.6) <= 0.03
     assert choice.certified <= choice.fraction
@@ -586,7 +586,7 @@ def test_plot_of_a_choice():
     from matplotlib import pyplot
 
     choice = ss.mu_for_fraction(
-        X, Y, loss="squared", alpha=0.05, fraction=0.5, precision=0.1, fit_intercept=False
+        X, Y, loss="squared", alpha=0.05, fraction=0.5, fraction_tol=0.1, fit_intercept=False
     )
     assert "droppable" in choice.plot().get_title(loc="left")
     pyplot.close("all")

@@ -17,13 +17,13 @@ ORDER = (
     "fractions", "methods", "n_repeats", "test", "n_keep", "alphas", "n_alphas",
     "eps", "cv", "scoring", "metric", "quantile",
     "loss", "pred", "epsilon", "omega", "mu", "penalty", "kernel", "gamma", "degree", "coef0",
-    "alpha", "alpha_range", "l1_ratio", "fraction", "precision",
+    "alpha", "alpha_range", "l1_ratio", "fraction", "fraction_tol",
     "fit_intercept", "sample_weight", "groups", "label", "pool_weight", "coef", "intercept",
     "level", "method", "reweight", "stratify",
     "effort", "width", "tol", "alpha_tol", "max_solves", "max_iter", "max_passes", "max_rounds",
     "class_weight",
     "screening", "solver", "fold", "negligible", "residue", "memory", "warm_start",
-    "device", "n_jobs", "random_state", "verbose",
+    "device", "precision", "n_jobs", "random_state", "verbose",
 )  # fmt: skip
 
 # names that were given up, and what took their place

@@ -58,13 +58,17 @@ PENALTIES: dict[str, penalties.Penalty] = {
 
 @dataclass(frozen=True)
 class Twin:
-    """A problem that is made here and on a device, from the same numbers."""
+    """A problem that is made here and on a device, from the same numbers.
+
+    `single` says that those are float32, `shortened` that products of Gram matrices are.
+    """
 
     loss: str = "squared_hinge"
     penalty: str = "l2"
     intercept: bool = False
     weighted: bool = False
     single: bool = False
+    shortened: bool = False
     seed: int = 0
     n: int = 0
 
@@ -101,7 +105,8 @@ class Twin:
 
     def there(self, place: Place) -> Problem:
         X, y, arguments = self.arrays()
-        problem = make_problems(Placed(place.moved(X), place), y, **arguments).problem
+        rows = Placed(place.moved(X), place, self.shortened)
+        problem = make_problems(rows, y, **arguments).problem
         assert isinstance(problem.design, DeviceDesign)
         assert isinstance(problem.y, DeviceArray) and isinstance(problem.shares, DeviceArray)
         return problem
@@ -120,6 +125,7 @@ def twins(n: int, **fields: Any) -> Iterator[Twin]:
             "loss": list(LOSSES)[seed % len(LOSSES)],
             "penalty": str(rng.choice(list(PENALTIES))),
             **{name: bool(rng.random() < 0.5) for name in ("intercept", "weighted", "single")},
+            "shortened": bool(rng.random() < 0.3),
         }
         yield Twin(**{**drawn, "seed": seed, **fields})
 
@@ -138,7 +144,7 @@ def law_products_are_within_their_bounds(twin: Twin, place: Place) -> None:
     twin = replace(twin, single=True)
     X, _, _ = twin.arrays()
     rng = np.random.default_rng([twin.seed, 2])
-    design = Placed(place.moved(X), place).design(twin.intercept)
+    design = Placed(place.moved(X), place, twin.shortened).design(twin.intercept)
     rows = X.astype(np.float64)
     rows = np.column_stack([rows, np.ones(len(X))]) if twin.intercept else rows
     n, d = rows.shape

@@ -41,6 +41,11 @@ def test_a_bound_below_the_rounding_of_a_sum(bound, monkeypatch):
     assert fails(laws.law_products_are_within_their_bounds)
 
 
+def test_products_in_float32_with_the_bounds_of_float64(monkeypatch):
+    monkeypatch.setattr(device, "_EPS_SINGLE", 2.0**-60)
+    assert fails(laws.law_products_are_within_their_bounds, shortened=True)
+
+
 def test_products_in_float32(monkeypatch):
     whole = DeviceDesign.matvec
     monkeypatch.setattr(

@@ -6,6 +6,10 @@ a number per column are NumPy's. Rows are converted to float64 a block at a time
 Rounding. A prediction is a sum of n_columns products in any order, fused or not; a sum over the
 samples is a split one: of at most `_LONGEST` rows in any order, and of those sums at most `GROUP`
 at a time (`arithmetic.devices.arrays`). No bound needs more than the number of terms on the way.
+
+In single precision only Gram matrices are: n·p² products, where everything else takes n·p. Columns
+of a block are divided by their largest entry, so that whatever underflows is nothing beside them;
+sums of at most `_LONGEST` rows are float32, and are added up in float64.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from safesift.arithmetic.devices.places import (
     brought_here,
     free_bytes,
     honest_products,
+    is_array,
     is_out_of_memory,
     name_of,
     refuse_overrides,
@@ -46,10 +51,14 @@ from safesift.design.rows import GramPart, RowDesign
 
 # rows of a sum in any order: of a product, and of a Gram matrix
 _LONGEST, _LONGEST_GRAM = 1024, 4096
+_EPS_SINGLE = float(np.finfo(np.float32).eps)
+# the least number that columns are divided by: its inverse is finite
+_LEAST_UNIT = 1e-290
 # entries of the Gram matrices of the parts of a block
 _MATRICES = 2**25
-# a copy of the rows as float64 takes one of so many parts of the room that is left
-_SPARE = 4
+# a copy of the rows as float64 takes one of so many parts of the room that is left; asking how much
+# that is takes longer than copying so many bytes
+_SPARE, _SMALL = 4, 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +74,8 @@ class DeviceDesign(RowDesign):
         Shared by all parts of one matrix.
     sent_to : Place, optional
         The device, where the array is one of NumPy.
+    single : bool
+        Whether Gram matrices are made of products in float32.
     """
 
     array: Any
@@ -72,12 +83,13 @@ class DeviceDesign(RowDesign):
     held: bool = False
     room: Room | None = None
     sent_to: Place | None = None
+    single: bool = False
     remote = True
 
     def __post_init__(self) -> None:
         if self.room is None:
             object.__setattr__(self, "room", Room())
-            refuse_overrides(self.place)
+            refuse_overrides(self.place, self.single)
 
     @cached_property
     def place(self) -> Place:
@@ -108,7 +120,7 @@ class DeviceDesign(RowDesign):
 
     @property
     def gram_rows(self) -> int:
-        return _LONGEST_GRAM
+        return _LONGEST if self.single else _LONGEST_GRAM
 
     @property
     def sum_error(self) -> float:
@@ -118,7 +130,8 @@ class DeviceDesign(RowDesign):
     def gram_error(self) -> float:
         # blocks are added up one by one, those of fewer rows than that as one
         n_blocks = -(-self.n_samples // self.gram_rows)
-        return self._split_error(self.gram_rows) + n_blocks * EPS
+        error = self._split_error(self.gram_rows) + n_blocks * EPS
+        return error + (self.gram_rows + 8) * _EPS_SINGLE if self.single else error
 
     def _split_error(self, longest: int) -> float:
         """Of sums of so many rows, added up in groups."""
@@ -170,7 +183,7 @@ class DeviceDesign(RowDesign):
         elif rows is None:
             block = (self.array if self._doubles is None else self._doubles)[here, :]
         else:
-            block = xp.take(self.array, rows.array[here], axis=0)
+            block = self.place.taken(self.array, rows.array[here])
         return xp.astype(block, xp.float64, copy=False)
 
     @cached_property
@@ -178,7 +191,8 @@ class DeviceDesign(RowDesign):
         """All rows as float64, where the device has room to spare; None for a block at a time."""
         if self.sent_to is not None or name_of(self.array) == "float64":
             return None
-        if _SPARE * 8 * self.n_samples * self.n_features > free_bytes(self.place):
+        n_bytes = 8 * self.n_samples * self.n_features
+        if n_bytes > _SMALL and _SPARE * n_bytes > free_bytes(self.place):
             return None
         return self.place.xp.astype(self.array, self.place.xp.float64)
 
@@ -229,11 +243,11 @@ class DeviceDesign(RowDesign):
 
         return brought_here(self._tried(work, longest))
 
-    def _checked(self, found: Any) -> Any:
+    def _checked(self, found: Any, kind: str = "float64") -> Any:
         """What a product is, if it is of the type that was asked for."""
-        if name_of(found) != "float64":
+        if name_of(found) != kind:
             raise DeviceError(
-                f"a product of float64 came out as {found.dtype} ({self.place.name}), of which "
+                f"a product of {kind} came out as {found.dtype} ({self.place.name}), of which "
                 "nothing can be certified."
             )
         return found
@@ -370,8 +384,7 @@ class DeviceDesign(RowDesign):
                 root = block * roots[here, :]
                 if self.intercept:
                     root = xp.concat([root, roots[here, :]], axis=1)
-                found = joined(products(root, root, longest, xp), xp)
-                short += split_sum(self._checked(found), xp)
+                short += self._own_products(root)
                 # where room is short several blocks are one sum, or there would be more of them
                 if here.stop % longest == 0:
                     total += short
@@ -380,6 +393,17 @@ class DeviceDesign(RowDesign):
 
         total = self._tried(work, longest)
         return DeviceArray(0.5 * (total + xp.matrix_transpose(total)), self.place)
+
+    def _own_products(self, root: Any) -> Any:
+        """rootᵀroot, added up of products of at most `gram_rows` rows."""
+        xp, longest = self.place.xp, self.gram_rows
+        if not self.single:
+            return split_sum(self._checked(joined(products(root, root, longest, xp), xp)), xp)
+        least = self.place.scalar(_LEAST_UNIT, "float64")
+        units = xp.maximum(xp.max(xp.abs(root), axis=0), least)
+        short = xp.astype(root / units, xp.float32)
+        found = self._checked(joined(products(short, short, longest, xp), xp), "float32")
+        return units[:, None] * split_sum(xp.astype(found, xp.float64), xp) * units
 
     # --- some of the rows or columns ---------------------------------------------------------
 
@@ -409,7 +433,7 @@ class DeviceDesign(RowDesign):
         rows = self.vector(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows
         if self.sent_to is None:
-            taken = self.place.xp.take(self.array, rows.array, axis=0)
+            taken = self.place.taken(self.array, rows.array)
             part = replace(self, array=taken, held=False)
         else:
             part = replace(self, array=self.array[brought_here(rows.array)], held=False).moved()
@@ -425,7 +449,7 @@ class DeviceDesign(RowDesign):
         if self.sent_to is not None:
             return replace(self, array=self.array[:, features])
         chosen = self.place.moved(np.flatnonzero(features))
-        return replace(self, array=self.place.xp.take(self.array, chosen, axis=1))
+        return replace(self, array=self.place.taken(self.array, chosen, axis=1))
 
     def fingerprint(self) -> bytes:
         # whoever looked at every byte would have to bring it here
@@ -434,15 +458,28 @@ class DeviceDesign(RowDesign):
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Rows that are computed with on a device, and that are there or sent to it."""
+    """Rows that are computed with on a device, and that are there or sent to it.
+
+    Attributes
+    ----------
+    array : array
+        There; or one of NumPy, or whatever has its rows by the same indices, to be sent.
+    place : Place
+    single : bool
+        Whether Gram matrices are made of products in float32.
+    columns : tuple of str, optional
+        Their names.
+    """
 
     array: Any
     place: Place
+    single: bool = False
+    columns: tuple[str, ...] | None = None
 
     def design(self, intercept: bool) -> DeviceDesign:
         """The matrix."""
-        here = isinstance(self.array, np.ndarray)
-        return DeviceDesign(self.array, intercept, sent_to=self.place if here else None)
+        sent_to = None if is_array(self.array) else self.place
+        return DeviceDesign(self.array, intercept, sent_to=sent_to, single=self.single)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -43,6 +43,7 @@ def as_design(X: Any, intercept: bool = False) -> Design:
     if isinstance(X, Design):
         return _told_alike(X, intercept)
     if isinstance(X, Placed):
+        _require_numbers(X.array)
         return X.design(intercept)
     if lives_elsewhere(X):
         return _on_device(X, intercept)
@@ -61,11 +62,15 @@ def _told_alike(design: Design, intercept: bool) -> Design:
 
 
 def _on_device(X: Any, intercept: bool) -> DeviceDesign:
+    _require_numbers(X)
+    return DeviceDesign(X.detach() if hasattr(X, "detach") else X, intercept)
+
+
+def _require_numbers(X: Any) -> None:
     kind = name_of(X)
     if not kind.startswith(("float", "bfloat", "int", "uint", "bool")):
         raise ValueError(f"X has type {kind}: convert it to float32 or float64 first.")
     _require_matrix(X.shape)
-    return DeviceDesign(X.detach() if hasattr(X, "detach") else X, intercept)
 
 
 def _require_matrix(shape: Sequence[int]) -> None:

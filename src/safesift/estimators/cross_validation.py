@@ -29,9 +29,9 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import _check_method_params
 
-from safesift.alerts import warn
 from safesift.arithmetic.threads import computes
 from safesift.design.block_source import BlockSource
+from safesift.design.device import Placed
 from safesift.estimators.block_choice import choose_on_blocks
 from safesift.estimators.classifier import Classification, best_of
 from safesift.estimators.exact_choice import (
@@ -49,7 +49,7 @@ from safesift.estimators.folds import (
     mean_score,
     on_fold,
     searched,
-    way_on,
+    warn_of_edge,
 )
 from safesift.estimators.following import whole
 from safesift.estimators.linear import LinearModel, Samples
@@ -103,7 +103,7 @@ class CrossValidated(LinearModel):
         _raise_for_params(params, self, "fit")
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
-        if isinstance(X, BlockSource):
+        if isinstance(X, BlockSource) and self._device is None:
             self._refuse_with_blocks(y, sample_weight, scoring=(self.scoring, None), **{
                 name: (value, None) for name, value in params.items()
             })  # fmt: skip
@@ -144,7 +144,7 @@ class CrossValidated(LinearModel):
         self._publish(path | self._attributes(samples, found.best), found.best)
         self._warn(settings, found.missed, len(problems) * walk.n_seen)
         if not (found.missed and walk.blocked):
-            self._warn_of_edge(walk, full)
+            warn_of_edge(self, walk, full[0])
         return self
 
     def _grid(self, full: Sequence[Problem]) -> Grid:
@@ -153,22 +153,6 @@ class CrossValidated(LinearModel):
         if not isinstance(self.alphas, Integral):
             return Grid.given(check_levels(self.alphas), full[0])
         return Grid.of(full, operator.index(self.alphas), self.eps)
-
-    def _warn_of_edge(self, walk: Walk, full: Sequence[Problem]) -> None:
-        """Say that a better alpha may lie beyond the grid, where it may and can be had."""
-        edge = walk.edge
-        if edge is None:
-            return
-        if not isinstance(self.alphas, Integral):
-            remedy = f"add {edge.beyond} ones"
-        elif self.eps is not None:
-            remedy = "set a smaller eps, or eps=None"
-        else:
-            remedy = way_on(walk, full[0], getattr(self, "feature_names_in_", None))
-        warn(
-            f"{type(self).__name__} found its best score at the {edge.end} of {walk.n_seen} "
-            f"alphas, {self.alpha_:.3g}: {remedy}."
-        )
 
     @property
     def _leaves_one_out(self) -> bool:
@@ -216,7 +200,9 @@ class CrossValidated(LinearModel):
             everything = np.arange(len(samples.y))
             return [Fold(everything, everything, float(samples.sample_weight.sum()))]
         cv = check_cv(self.cv, samples.y, classifier=self._task == "classification")
-        splits = cv.split(samples.X, samples.y, **routed.splitter.split)
+        # blocks on a device have no rows that a splitter could look at
+        X = samples.y if isinstance(samples.X, Placed) else samples.X
+        splits = cv.split(X, samples.y, **routed.splitter.split)
         return checked_folds(splits, samples.weights, samples.sample_weight)
 
     # --- scores -----------------------------------------------------------------------------
@@ -315,7 +301,7 @@ class SafeClassifierCV(CrossValidated, Classification):
         What to maximise, by default the accuracy. Scores are averaged over the folds with the
         weights of their held-out samples. Of equal scores the largest alpha wins.
     loss, penalty, l1_ratio, fit_intercept, tol, max_iter, class_weight, screening, solver, \
-device, n_jobs, random_state, verbose
+device, precision, n_jobs, random_state, verbose
         As in `SafeClassifier`.
 
     Attributes
@@ -361,6 +347,7 @@ device, n_jobs, random_state, verbose
         screening: str | Region | None = "auto",
         solver: str = "auto",
         device: str | None = None,
+        precision: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -379,6 +366,7 @@ device, n_jobs, random_state, verbose
         self.screening = screening
         self.solver = solver
         self.device = device
+        self.precision = precision
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -421,7 +409,7 @@ class SafeRegressorCV(CrossValidated, Regression):
         What to maximise, by default R². Scores are averaged over the folds with the weights of
         their held-out samples. Of equal scores the largest alpha wins.
     loss, epsilon, penalty, l1_ratio, fit_intercept, tol, max_iter, screening, solver, device, \
-n_jobs, random_state, verbose
+precision, n_jobs, random_state, verbose
         As in `SafeRegressor`.
 
     Attributes
@@ -466,6 +454,7 @@ n_jobs, random_state, verbose
         screening: str | Region | None = "auto",
         solver: str = "auto",
         device: str | None = None,
+        precision: str = "float64",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -484,6 +473,7 @@ n_jobs, random_state, verbose
         self.screening = screening
         self.solver = solver
         self.device = device
+        self.precision = precision
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose

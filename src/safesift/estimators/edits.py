@@ -11,7 +11,8 @@ from sklearn.utils.validation import column_or_1d
 
 from safesift.design.arrays import is_missing, plain_array
 from safesift.design.slots import Slots
-from safesift.estimators.linear import FLOATS, LinearModel, Samples
+from safesift.estimators.linear import LinearModel, Samples
+from safesift.estimators.validating import FLOATS
 from safesift.problem.inputs import check_weights
 from safesift.workflows.tracking import Change, Data
 

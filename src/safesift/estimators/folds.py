@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.alerts import warn
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.design.base import Array, Design
 from safesift.grids import Walk
@@ -114,3 +116,20 @@ def way_on(walk: Walk, problem: Problem, names: Sequence[str] | None) -> str:
     if walk.blocked:
         return "beyond it tol is not reached, so scale the columns, or increase max_iter or tol"
     return "scale the columns"
+
+
+def warn_of_edge(chosen: Any, walk: Walk, problem: Problem) -> None:
+    """Say that a better alpha may lie beyond the grid of an estimator, where it may be had."""
+    edge = walk.edge
+    if edge is None:
+        return
+    if not isinstance(chosen.alphas, Integral):
+        remedy = f"add {edge.beyond} ones"
+    elif chosen.eps is not None:
+        remedy = "set a smaller eps, or eps=None"
+    else:
+        remedy = way_on(walk, problem, getattr(chosen, "feature_names_in_", None))
+    warn(
+        f"{type(chosen).__name__} found its best score at the {edge.end} of {walk.n_seen} "
+        f"alphas, {chosen.alpha_:.3g}: {remedy}."
+    )

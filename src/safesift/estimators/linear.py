@@ -14,19 +14,18 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from safesift.alerts import warn
 from safesift.arithmetic.devices.arrays import unwrapped
 from safesift.arithmetic.devices.places import Place, brought_here, is_tensor, lives_elsewhere
 from safesift.arithmetic.threads import computes
 from safesift.design import as_design
-from safesift.design.arrays import plain_array, refuse_columns, refuse_mask, refuse_missing
 from safesift.design.block_source import ArraySource, BlockSource
 from safesift.design.factory import check_finite
 from safesift.design.placing import placed
 from safesift.estimators.following import Followable, fitted_attributes, whole
+from safesift.estimators.validating import validated
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
 from safesift.penalties import Penalty
@@ -38,14 +37,13 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
+from safesift.workflows.scale.on_device import samples_on_device
 from safesift.workflows.scale.results import block_model, complain, refuse_given, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
 
 _TARGETS = {"classification": "labels", "regression": "numbers", "interval": "intervals"}
-# what validation keeps as it is; anything else becomes float64
-FLOATS = [np.float64, np.float32]
 # memory maps beyond that are read a block at a time, and what is then held of them
 _LARGEST_MAP, _MEMORY_OF_MAPS = 10**9, "1 GB"
 # fitted attributes that tell of the samples and not of a solution
@@ -158,10 +156,12 @@ class LinearModel(Followable, BaseEstimator):
 
     def _blocks(self, X: Any, y: Any, sample_weight: Any, target: Any) -> BlockSource | None:
         """Rows that come in blocks, if these are such; memory maps beyond a size are."""
+        if self._device is not None and isinstance(X, BlockSource):
+            return None
         source = rows_in_blocks(
             "fit", X, y, sample_weight, target, screening=(self.screening, "auto"),
             solver=(self.solver, "auto"), warm_start=(self.warm_start, False),
-            device=(self._device, None),
+            device=(self._device, None), precision=(self._precision, "float64"),
         )  # fmt: skip
         if source is not None:
             return source
@@ -229,14 +229,23 @@ class LinearModel(Followable, BaseEstimator):
         """A parameter of those whose rows may be moved to a device."""
         return getattr(self, "device", None)
 
+    @property
+    def _precision(self) -> str:
+        """Another one of those."""
+        return getattr(self, "precision", "float64")
+
+    def _moved(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Blocks on the device that is asked for; anything else as it is."""
+        return samples_on_device("fit", X, y, sample_weight, self._device)
+
     def _problems(
         self, samples: Samples, loss: Loss, penalty: Penalty, alpha: float
     ) -> list[Problem]:
         """One problem for each row of coefficients, all on one design."""
         inputs = make_problems(
-            placed(samples.X, self._device), samples.y, loss=loss, penalty=penalty, alpha=alpha,
-            fit_intercept=bool(self.fit_intercept), sample_weight=samples.weights,
-            classes=samples.classes,
+            placed(samples.X, self._device, self._precision), samples.y, loss=loss,
+            penalty=penalty, alpha=alpha, fit_intercept=bool(self.fit_intercept),
+            sample_weight=samples.weights, classes=samples.classes,
         )  # fmt: skip
         if lives_elsewhere(samples.X):
             check_finite(inputs.problems[0].design)  # nobody has looked at its entries yet
@@ -414,32 +423,6 @@ class LinearModel(Followable, BaseEstimator):
         return design.matvec(np.append(coef.T, [intercept], axis=0))
 
 
-def validated(estimator: BaseEstimator, X: Any, y: Any = "no_validation", **how: Any) -> Any:
-    """As scikit-learn validates, but masks count, and a column without numbers is named."""
-    refuse_mask("X", X)
-    if isinstance(X, BlockSource):
-        raise TypeError(
-            f"{type(estimator).__name__} does not take rows in blocks here: pass a matrix."
-        )
-    if y is not None and not isinstance(y, str):
-        y = plain_array("y", y)
-        refuse_missing("y", y)
-    if lives_elsewhere(X):
-        if not getattr(estimator, "_remote", False):
-            raise TypeError(
-                f"{type(estimator).__name__} reads rows of this process, and X is on a device: "
-                "pass a NumPy array."
-            )
-        return _validated_there(estimator, X, y, **how)
-    if is_tensor(X):
-        X = plain_array("X", X)
-    try:
-        return validate_data(estimator, X, y, accept_sparse="csr", dtype=FLOATS, **how)
-    except (TypeError, ValueError):
-        refuse_columns("X", X)
-        raise
-
-
 def returned_for(X: Any, values: Any) -> Any:
     """Predictions in the type of X, and on its device; those that are no numbers are NumPy's."""
     if is_tensor(X) and isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -468,24 +451,6 @@ def following(X: Any, attributes: dict[str, Any]) -> dict[str, Any]:
 def brought(values: Any) -> Any:
     """A fitted array that followed X, in this process."""
     return brought_here(values) if lives_elsewhere(values) or is_tensor(values) else values
-
-
-def _validated_there(
-    estimator: BaseEstimator, X: Any, y: Any, *, reset: bool, y_numeric: bool = False
-) -> Any:
-    """The same for X on a device, whose entries are looked at there (`check_finite`)."""
-    as_design(X)  # a matrix of numbers
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    if isinstance(y, str):
-        return X
-    y = column_or_1d(y, warn=True)
-    return X, _numbers(y) if y_numeric else y
-
-
-def _numbers(y: NDArray) -> Array:
-    y = y.astype(np.float64)
-    assert_all_finite(y, input_name="y")
-    return y
 
 
 def records(fit: Fit) -> list[dict[str, Any]]:

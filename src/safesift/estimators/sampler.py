@@ -16,8 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from safesift.arithmetic.threads import computes
 from safesift.estimators.classifier import SafeClassifier
-from safesift.estimators.linear import LinearModel, validated
+from safesift.estimators.linear import LinearModel
 from safesift.estimators.models import MODELS
+from safesift.estimators.validating import validated
 from safesift.losses import LOSSES, Loss
 from safesift.penalties import Penalty
 from safesift.problem.inputs import check_weights

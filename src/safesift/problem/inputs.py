@@ -355,13 +355,22 @@ def _real_targets(y: NDArray) -> Array:
 def label_classes(y: NDArray, weights: Array) -> NDArray:
     """The labels that samples of positive weight have, at least two."""
     check_labels(y)
-    classes = np.unique(y[weights > 0])
+    classes = _distinct(y[weights > 0])
     if len(classes) == 1:
         raise ValueError(
             f"y has one class only ({classes.tolist()[0]!r}, among samples of positive weight): "
             "classification needs two."
         )
     return classes
+
+
+def _distinct(y: NDArray) -> NDArray:
+    """The labels there are, in order; two numbers are found without sorting all of them."""
+    if y.dtype.kind not in "biuf" or not len(y):
+        return np.unique(y)
+    ends = np.stack([y.min(), y.max()])
+    two = ends[0] < ends[1] and bool(((y == ends[0]) | (y == ends[1])).all())
+    return ends if two else np.unique(y)
 
 
 def check_labels(y: NDArray) -> None:
@@ -375,6 +384,8 @@ def check_labels(y: NDArray) -> None:
     refuse_missing("y", y)
     if y.dtype.kind == "S":
         return  # bytes, which scikit-learn leaves to the user to decode
+    if y.dtype.kind in "biuf" and len(y) > 3 and len(_distinct(y)) == 2:
+        return  # two whole numbers
     try:
         check_classification_targets(y)
     except TypeError:

@@ -34,7 +34,7 @@ _SHARE = 1e-6
 
 
 def directions(design: RowDesign, weights: Array, rank: int, seed: int = 0) -> Array:
-    """`rank` orthonormal directions in which many carrying rows point: from a sample of them.
+    """`rank` directions, of length 1, in which many carrying rows point: from a sample of them.
 
     All of the space that the carrying rows span, where those are few (the Gram form of Woodbury).
     """
@@ -49,7 +49,7 @@ def directions(design: RowDesign, weights: Array, rank: int, seed: int = 0) -> A
     large = values > 1e-12 * max(values[-1], 0.0)
     chosen = np.flatnonzero(large)[-rank:]
     basis = sample.T @ (vectors[:, chosen] / np.sqrt(values[chosen]))
-    return np.linalg.qr(basis)[0]
+    return basis / np.linalg.norm(basis, axis=0)
 
 
 class NystromCurvature:

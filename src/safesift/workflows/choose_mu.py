@@ -218,7 +218,7 @@ def mu_for_fraction(
     alpha: float = 1e-4,
     l1_ratio: float | None = None,
     fraction: float = 0.5,
-    precision: float = 0.01,
+    fraction_tol: float = 0.01,
     fit_intercept: bool = True,
     sample_weight: Any = None,
     n_jobs: int | None = None,
@@ -237,7 +237,7 @@ def mu_for_fraction(
     fraction : float, default=0.5
         The share of the samples, between 0 and 1.
     omega : str, Omega or callable, default="l1"
-    precision : float, default=0.01
+    fraction_tol : float, default=0.01
         How close to `fraction` is close enough.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
@@ -252,7 +252,7 @@ def mu_for_fraction(
     training = Training(loss, penalty, alpha, l1_ratio, bool(fit_intercept))
     problem = make_problems(X, y, sample_weight=sample_weight, **vars(training)).problem
     search = _Search(problem, omega)
-    best = search.run(float(fraction), precision)
+    best = search.run(float(fraction), fraction_tol)
     chosen = problem.with_loss(infimum_convolution(loss, omega, best.mu))
     found = solve(chosen).certificate
     return MuChoice(
@@ -272,7 +272,7 @@ class _Search:
         self._problem, self._omega = problem, omega
         self.trials: list[Trial] = []
 
-    def run(self, fraction: float, precision: float) -> Trial:
+    def run(self, fraction: float, fraction_tol: float) -> Trial:
         """The trial closest to the fraction."""
         largest = _mu_max(self._problem, self._omega)
         grid = [self._try(share * largest) for share in _GRID]
@@ -281,7 +281,7 @@ class _Search:
         high = grid[-1].mu if above is None else grid[above].mu
         for _ in range(_MAX_BISECTIONS):
             closest = min(self.trials, key=lambda trial: abs(trial.fraction - fraction))
-            if abs(closest.fraction - fraction) <= precision or not low < high:
+            if abs(closest.fraction - fraction) <= fraction_tol or not low < high:
                 break
             middle = 0.5 * (low + high)
             low, high = (low, middle) if self._try(middle).fraction >= fraction else (middle, high)

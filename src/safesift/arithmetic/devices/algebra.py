@@ -27,6 +27,11 @@ def add_to_diagonal(H: DeviceArray, values: Array) -> None:
     padded = np.zeros(len(H))
     padded[: len(values)] = values
     place = H.place
+    if place.own is not place.xp:
+        # a view of those libraries
+        diagonal = H.array.diagonal()
+        diagonal += place.moved(padded)
+        return
     ones = place.xp.eye(len(H), dtype=place.xp.float64, device=place.device)
     # not 0·∞ elsewhere: such numbers are finite, or nothing is
     H.array[...] = H.array + place.moved(padded)[:, None] * ones

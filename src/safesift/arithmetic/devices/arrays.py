@@ -82,11 +82,19 @@ class DeviceArray(NDArrayOperatorsMixin):
     ----------
     array : array of torch, CuPy or array-api-strict
         Referenced, and changed where it is assigned to.
+
+    Attributes
+    ----------
+    place : Place
+        Where it is.
+    kind : str
+        The name of its type.
     """
 
     def __init__(self, array: Any, place: Place | None = None) -> None:
         self.array = array
         self.place = Place.of(array) if place is None else place
+        self.kind = name_of(array)
 
     def _like(self, array: Any) -> DeviceArray:
         return DeviceArray(array, self.place)
@@ -107,7 +115,7 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     @property
     def dtype(self) -> np.dtype:
-        return np.dtype(name_of(self.array))
+        return np.dtype(self.kind)
 
     @property
     def T(self) -> DeviceArray:
@@ -143,16 +151,16 @@ class DeviceArray(NDArrayOperatorsMixin):
     # --- parts -------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Any:
-        xp = self.place.xp
         if isinstance(key, DeviceArray | np.ndarray):
             key = self._indices(key)
-            if key.dtype == bool:
+            if key.kind == "bool":
                 return self._like(self.array[key.array])
-            return self._like(xp.take(self.array, key.array, axis=0))
+            return self._like(self.place.taken(self.array, key.array))
         if isinstance(key, tuple) and any(isinstance(one, np.ndarray) for one in key):
             # numpy.ix_ of a matrix
             rows, columns = (self._indices(one.ravel()).array for one in key)
-            return self._like(xp.take(xp.take(self.array, rows, axis=0), columns, axis=1))
+            taken = self.place.taken
+            return self._like(taken(taken(self.array, rows), columns, axis=1))
         found = self.array[self._completed(key)]
         return self._like(found) if found.shape else _number(found)
 
@@ -162,7 +170,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         if isinstance(key, DeviceArray | np.ndarray):
             self._scatter(self._indices(key), values)
             return
-        self.array[self._completed(key)] = plain(values, self.place, str(self.dtype))
+        self.array[self._completed(key)] = plain(values, self.place, self.kind)
 
     def _completed(self, key: Any) -> tuple[Any, ...]:
         """With all axes told of, as the standard demands."""
@@ -177,13 +185,13 @@ class DeviceArray(NDArrayOperatorsMixin):
         if self.ndim != 1:
             raise TypeError("only vectors on a device are assigned to by masks and indices.")
         xp, n = self.place.xp, len(self)
-        if key.dtype != bool:
+        if key.kind != "bool":
             if not key.size:
                 return
             everything = xp.arange(n, dtype=key.array.dtype, device=self.place.device)
             places = xp.searchsorted(key.array, everything)
             places = xp.minimum(places, self.place.scalar(len(key) - 1, name_of(places)))
-            mask = xp.take(key.array, places, axis=0) == everything
+            mask = self.place.taken(key.array, places) == everything
         else:
             mask, places = key.array, None
         if isinstance(values, DeviceArray) and values.ndim:
@@ -192,17 +200,17 @@ class DeviceArray(NDArrayOperatorsMixin):
             if places is None:
                 counted = xp.astype(mask, xp.int64)
                 places = xp.maximum(xp.cumulative_sum(counted) - 1, self.place.scalar(0, "int64"))
-            spread = xp.take(values.array, places, axis=0)
+            spread = self.place.taken(values.array, places)
         else:
-            spread = as_operand(values, self.place, str(self.dtype))
-        self.array[...] = xp.where(mask, spread, self.array)
+            spread = as_operand(values, self.place, self.kind)
+        self.array[...] = self.place.own.where(mask, spread, self.array)
 
     def take(self, indices: Any, axis: int = 0) -> DeviceArray:
-        return self._like(self.place.xp.take(self.array, self._indices(indices).array, axis=axis))
+        return self._like(self.place.taken(self.array, self._indices(indices).array, axis))
 
     def nonzero(self) -> tuple[DeviceArray, ...]:
         xp = self.place.xp
-        found = self.array if self.dtype == bool else self.array != 0
+        found = self.array if self.kind == "bool" else self.array != 0
         return tuple(self._like(one) for one in xp.nonzero(found))
 
     # --- the same in other forms -------------------------------------------------------------
@@ -226,7 +234,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         xp = self.place.xp
         if keepdims:
             return self._like(xp.expand_dims(self.sum(axis=axis).array, axis=axis))
-        if self.dtype == bool:
+        if self.kind == "bool":
             counted = xp.sum(xp.astype(self.array, xp.int64), axis=axis)
             return self._like(counted) if counted.shape else int(counted)
         if axis is None:
@@ -296,17 +304,15 @@ class DeviceArray(NDArrayOperatorsMixin):
 def split_sum(array: Any, xp: Any) -> Any:
     """The sum over the first axis, of at most `GROUP` terms at a time."""
     n, rest = array.shape[0], tuple(array.shape[1:])
-    while n > 1:
+    while n > GROUP:
         whole = n // GROUP
-        parts = []
-        if whole:
-            groups = xp.reshape(array[: whole * GROUP, ...], (whole, GROUP, *rest))
-            parts.append(xp.sum(groups, axis=1))
+        groups = xp.reshape(array[: whole * GROUP, ...], (whole, GROUP, *rest))
+        parts = [xp.sum(groups, axis=1)]
         if n % GROUP:
-            parts.append(xp.expand_dims(xp.sum(array[whole * GROUP :, ...], axis=0), axis=0))
+            parts.append(xp.sum(array[whole * GROUP :, ...], axis=0, keepdims=True))
         array = parts[0] if len(parts) == 1 else xp.concat(parts, axis=0)
         n = array.shape[0]
-    return xp.sum(array, axis=0) if n == 0 else array[0, ...]
+    return xp.sum(array, axis=0)
 
 
 def _number(found: Any) -> Any:
@@ -321,7 +327,7 @@ def plain(value: Any, place: Place, dtype: str) -> Any:
     """An operand as the library's operators take it: an array of its own, or a Python number."""
     if isinstance(value, DeviceArray):
         array = value.array
-        return array if str(value.dtype) == dtype else place.xp.astype(array, place.dtype(dtype))
+        return array if value.kind == dtype else place.xp.astype(array, place.dtype(dtype))
     if isinstance(value, np.ndarray) and value.size != 1:
         raise TypeError(
             f"an array of shape {value.shape} that is not on the device meets one that is "
@@ -341,22 +347,35 @@ def as_operand(value: Any, place: Place, dtype: str) -> Any:
 
 def common(values: Sequence[Any]) -> str:
     """The type in which operands meet: the widest there is, and float64 where one is a float."""
-    types = [value.dtype for value in values if isinstance(value, DeviceArray | np.ndarray)]
-    for value in values:
-        if isinstance(value, float):
-            types.append(np.dtype(np.float64))
-        elif isinstance(value, np.generic):
-            types.append(value.dtype)
-    widest = np.result_type(*types)
-    if widest.kind == "b" and any(type(value) is int for value in values):
+    types = tuple(map(_type_of, values))
+    found = _meetings.get(types)
+    if found is None:
+        found = _meetings[types] = _met(types)
+    return found
+
+
+# (types of operands) ↦ the type in which they meet: there are few of them
+_meetings: dict[tuple[Any, ...], str] = {}
+
+
+def _type_of(value: Any) -> Any:
+    """The name of a type on a device, NumPy's own, or Python's."""
+    if isinstance(value, DeviceArray):
+        return value.kind
+    return value.dtype if isinstance(value, np.ndarray | np.generic) else type(value)
+
+
+def _met(types: tuple[Any, ...]) -> str:
+    typed = [np.dtype(one) for one in types if isinstance(one, str | np.dtype) or one is float]
+    widest = np.result_type(*typed)
+    if widest.kind == "b" and int in types:
         widest = np.dtype(np.int64)
     return widest.name
 
 
 def _assign(target: Any, values: DeviceArray, where: Any = True) -> None:
     """target[where] = values, in the place of the target."""
-    xp = target.place.xp
-    array = plain(values, target.place, str(target.dtype))
+    array = plain(values, target.place, target.kind)
     if where is not True:
-        array = xp.where(where.array, array, target.array)
+        array = target.place.own.where(where.array, array, target.array)
     target.array[...] = array

@@ -31,7 +31,7 @@ def _operation(apply: Callable[..., Any]) -> Callable[..., DeviceArray]:
 
     def answer(place: Place, *values: Any) -> DeviceArray:
         dtype = common(values)
-        return DeviceArray(apply(*(plain(value, place, dtype) for value in values)), place)
+        return DeviceArray(apply(*[plain(value, place, dtype) for value in values]), place)
 
     return answer
 
@@ -42,7 +42,7 @@ def _function(name: str, dtype: str | None = None) -> Callable[..., DeviceArray]
     def answer(place: Place, *values: Any) -> DeviceArray:
         kind = dtype or common(values)
         found = (as_operand(value, place, kind) for value in values)
-        return DeviceArray(getattr(place.xp, name)(*found), place)
+        return DeviceArray(getattr(place.own, name)(*found), place)
 
     return answer
 
@@ -130,7 +130,7 @@ def _where(place: Place, condition: Any, one: Any, other: Any) -> DeviceArray:
     dtype = common([one, other]) if _has_type(one, other) else "float64"
     found = (as_operand(value, place, dtype) for value in (one, other))
     mask = as_operand(condition, place, "bool")
-    return DeviceArray(place.xp.where(mask, *found), place)
+    return DeviceArray(place.own.where(mask, *found), place)
 
 
 def _has_type(*values: Any) -> bool:
@@ -140,7 +140,7 @@ def _has_type(*values: Any) -> bool:
 def _full_like(place: Place, like: Any, value: Any = 0.0, dtype: Any = None) -> Any:
     if not isinstance(like, DeviceArray):
         raise TypeError("only arrays like one on a device are made there.")
-    name = like.dtype if dtype is None else dtype
+    name = like.kind if dtype is None else dtype
     full = place.xp.full(like.shape, value, dtype=place.dtype(name), device=place.device)
     return DeviceArray(full, place)
 
@@ -154,10 +154,9 @@ def _clip(place: Place, values: Any, lower: Any = None, upper: Any = None) -> An
 def _copyto(place: Place, target: Any, values: Any, where: Any = True) -> None:
     if where is True:
         where = None
-    dtype = str(target.dtype)
-    array = as_operand(values, target.place, dtype)
+    array = as_operand(values, target.place, target.kind)
     if where is not None:
-        array = place.xp.where(where.array, array, target.array)
+        array = place.own.where(where.array, array, target.array)
     target.array[...] = array
 
 

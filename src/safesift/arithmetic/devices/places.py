@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,15 @@ _LIBRARIES = ("torch", "cupy", "array_api_strict")
 _OVERRIDES = {
     "NVIDIA_TF32_OVERRIDE": "products of 10 bits in place of 23",
     "CUBLAS_EMULATE_DOUBLE_PRECISION": "float64 put together from smaller numbers",
+    "CUBLAS_EMULATE_SINGLE_PRECISION": "float32 put together from smaller numbers",
+    "CUPY_TF32": "products of 10 bits in place of 23",
 }
+# a number of 13 bits, and rows of a product that shows whether all of them count
+_PROBE, _PROBE_ROWS = 1.0 + 2.0**-12, 256
 
 
+# the names of types: putting one together takes longer than sending an operation to a device
+_names: dict[Any, str] = {}
 # numbers that were sent to a device, which takes longer than computing with them
 _scalars: dict[tuple[str, ...], Any] = {}
 _MOST_SCALARS = 512
@@ -36,9 +42,12 @@ def lives_elsewhere(values: Any) -> bool:
 
     A tensor of torch on the processor is not: it becomes one of NumPy without a copy.
     """
-    if type(values).__module__.partition(".")[0] not in _LIBRARIES or not hasattr(values, "dtype"):
-        return False
-    return not is_tensor(values) or values.device.type != "cpu"
+    return is_array(values) and not (is_tensor(values) and values.device.type == "cpu")
+
+
+def is_array(values: Any) -> bool:
+    """Whether it is an array of a library that has devices, wherever that array is."""
+    return type(values).__module__.partition(".")[0] in _LIBRARIES and hasattr(values, "dtype")
 
 
 def is_tensor(values: Any) -> bool:
@@ -48,7 +57,12 @@ def is_tensor(values: Any) -> bool:
 
 def name_of(array: Any) -> str:
     """The name of the type of its entries, without that of the library."""
-    return str(array.dtype).rpartition(".")[2]
+    # types of two libraries are not to be compared
+    key = type(array.dtype), array.dtype
+    found = _names.get(key)
+    if found is None:
+        found = _names[key] = str(array.dtype).rpartition(".")[2]
+    return found
 
 
 def namespace_of(array: Any) -> Any:
@@ -88,8 +102,8 @@ class Place:
         return cls(namespace_of(array), _compat().device(array))
 
     def dtype(self, name: Any) -> Any:
-        """The library's own type for one of NumPy."""
-        return getattr(self.xp, np.dtype(name).name)
+        """The library's own type for one of NumPy, or of that name."""
+        return getattr(self.xp, name if isinstance(name, str) else np.dtype(name).name)
 
     def moved(self, values: NDArray) -> Any:
         """A copy of an array of this process there."""
@@ -103,12 +117,31 @@ class Place:
     def scalar(self, value: Any, dtype: str) -> Any:
         """A number there, as an array without axes."""
         # as written: 0.0 and −0.0 are equal, and not the same
-        key = self.xp.__name__, str(self.device), dtype, str(value)
+        key = *self._key, dtype, str(value)
         if key not in _scalars:
             if len(_scalars) >= _MOST_SCALARS:
                 _scalars.clear()
             _scalars[key] = self.xp.asarray(value, dtype=self.dtype(dtype), device=self.device)
         return _scalars[key]
+
+    @cached_property
+    def own(self) -> Any:
+        """The library itself, for functions that are the same with and without the standard.
+
+        What stands between costs as much as sending them to a device.
+        """
+        name = self.xp.__name__.rpartition(".")[2]
+        return sys.modules[name] if name in ("torch", "cupy") else self.xp
+
+    def taken(self, array: Any, indices: Any, axis: int = 0) -> Any:
+        """Parts of an array by indices along an axis."""
+        if self.own.__name__ == "torch":
+            return self.own.index_select(array, axis, indices)
+        return self.xp.take(array, indices, axis=axis)
+
+    @cached_property
+    def _key(self) -> tuple[str, str]:
+        return self.xp.__name__, str(self.device)
 
     @property
     def name(self) -> str:
@@ -230,8 +263,11 @@ def _strict_devices() -> dict[str, Callable[[], Place]]:
 # --- what a claim may rest on -----------------------------------------------------------------
 
 
-def refuse_overrides(place: Place) -> None:
-    """Refuse an environment in which a card computes something else than it is asked for."""
+def refuse_overrides(place: Place, single: bool = False) -> None:
+    """Refuse an environment in which a card computes something else than it is asked for.
+
+    Where products are to be in single precision, one of them is looked at, too.
+    """
     if not place.is_cuda:
         return
     for name, what in _OVERRIDES.items():
@@ -240,6 +276,20 @@ def refuse_overrides(place: Place) -> None:
                 f"the environment variable {name}={os.environ[name]} asks for {what}, of which "
                 "nothing can be certified: unset it."
             )
+    if single and not _keeps_all_bits(place):
+        raise DeviceError(
+            f"products of float32 lose digits here ({place.name}), and nothing can be certified "
+            "with them: use precision='float64'."
+        )
+
+
+def _keeps_all_bits(place: Place) -> bool:
+    xp = place.xp
+    square = (_PROBE_ROWS, _PROBE_ROWS)
+    probe = xp.full(square, _PROBE, dtype=xp.float32, device=place.device)
+    with honest_products(place):
+        found = brought_here(xp.matmul(probe, probe))
+    return bool(np.all(np.abs(found / (_PROBE_ROWS * _PROBE**2) - 1.0) < 1e-4))
 
 
 @contextmanager
