@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.quadratic import Model, minimise
 from safesift.workflows.scale.certificate import Extent, Proof, proof, proof_nearby
 from safesift.workflows.scale.codes import CodeStore
-from safesift.workflows.scale.engine import Engine, Task
+from safesift.workflows.scale.engine import Engine, Task, Tasks
 from safesift.workflows.scale.found import Balance, Found, Held, PartFound
 from safesift.workflows.scale.outcomes import Outcome, PassRecord
 from safesift.workflows.scale.passes import Pass, Query, coded, kinked, pieces_of
@@ -42,7 +42,7 @@ _TRUSTED = 100.0
 # of a quadratic function, relative to its curvature
 _DAMPING = 1e-13
 # what held rows may take, as a share of the budget; a held row is held twice while it is solved for
-_HELD_SHARE, PER_HELD_ROW = 0.4, 512
+HELD_SHARE, PER_HELD_ROW = 0.4, 512
 MOST_PASSES = 50
 # a value that follows from what is folded is told if so much of it is rounding, at most
 _EXACT = 1e-10
@@ -119,7 +119,10 @@ class State:
         in another way, too.
         """
         query, near = self.query, self.query.near
-        if self.in_vain:
+        if self.in_vain and not query.exact:
+            # no row is held, and curvature that rows have to keep further out is less of it
+            query = replace(query, direct=True)
+        elif self.in_vain:
             way = (point - query.point)[:, None]
             spread = way if self.spread is None else np.concatenate([self.spread, way], axis=1)
             self.wide = max(self.wide, _WIDE) * _WIDER
@@ -190,7 +193,7 @@ class Driver:
         self._reading, self._extent, self._codes = reading, extent, codes
         self._engine, self._tol, self._folds, self._nothing = engine, tol, folds, nothing
         self._row_bytes = 2 * row_bytes + PER_HELD_ROW
-        self._budget = _HELD_SHARE * reading.source.memory
+        self._budget = HELD_SHARE * reading.source.memory
         self._began, self.n_passes, self._save = time.perf_counter(), n_passes, save
 
     def run(self, states: Sequence[State], most_passes: int = MOST_PASSES) -> None:
@@ -261,7 +264,8 @@ class Driver:
         task = Pass(self._reading, tuple(queries), most, self._folds)
         numbers = [state.number for state in active]
         parts = list(self._codes.lengths)
-        tasks = _Tasks(self._codes, parts, numbers)
+        codes = self._codes
+        tasks = Tasks(parts, lambda part: Task(part, [codes.get(part, k) for k in numbers]))
         held = [self._nothing.wanted_by(len(queries))]
         n_bytes, n_seen = 0.0, 0
 
@@ -443,24 +447,6 @@ class Driver:
         for part in self._codes.lengths:
             codes = self._codes.get(part, state.number)
             self._codes.put(part, state.number, np.where(codes == 1, 1, 0).astype(np.uint8))
-
-
-@dataclass(frozen=True)
-class _Tasks(Sequence):
-    """For every part its number and what is known of its rows, unpacked when it is asked for."""
-
-    codes: CodeStore
-    parts: list[int]
-    numbers: list[int]
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[k] for k in range(*place.indices(len(self)))]
-        part = self.parts[place]
-        return Task(part, [self.codes.get(part, number) for number in self.numbers])
 
 
 def _expansion(folded: Folded, proved: Proof) -> Folded:
