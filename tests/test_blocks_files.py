@@ -216,7 +216,7 @@ def test_what_ran_out_of_passes_is_folded_anew_by_a_run_that_goes_on(tmp_path, m
     taken = Driver._take
 
     def take(self, state, *more):
-        taken(self, state, *more)
+        told = taken(self, state, *more)
         numbers.append(state.number)
         codes = np.concatenate(
             [self._codes.get(part, state.number) for part in self._codes.lengths]
@@ -224,6 +224,7 @@ def test_what_ran_out_of_passes_is_folded_anew_by_a_run_that_goes_on(tmp_path, m
         curved = [0.0, 0.0, *(np.max(piece.quadratic) for piece in pieces_of(state.query.loss))]
         known = (ones.T * np.array(curved)[codes]) @ ones / len(X)
         np.testing.assert_allclose(state.balance.folded(ones.shape[1]).Q, known, atol=1e-12)
+        return told
 
     monkeypatch.setattr(Driver, "_take", take)
     path()

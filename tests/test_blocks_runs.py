@@ -344,6 +344,33 @@ def test_alphas_that_are_not_given_come_from_a_sample(in_passes):
     assert list(named.feature_names_in_) == FEATURES
 
 
+# --- parts that are not read again ------------------------------------------------------------
+
+
+def test_parts_whose_rows_cannot_have_left_their_pieces_are_not_read(in_passes, monkeypatch):
+    """Rows that are sorted by how sure they are: most parts have none near its kink."""
+    monkeypatch.setattr(budget, "cache", lambda memory: 0.0)
+    monkeypatch.setattr(budget.Size, "cache_beside", lambda self, n_problems: 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    y = np.where(X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=len(X)) > 0.2, 1, -1)
+    order = np.argsort(y * (X[:, 0] - X[:, 1]), kind="stable")
+    X, y, reads = X[order], y[order], []
+
+    def make(k):
+        reads.append(k)
+        return X[500 * k : 500 * (k + 1)], y[500 * k : 500 * (k + 1)]
+
+    rows = ss.blocks.calls(make, 40, memory="300 kB")
+    found = ss.SafeClassifier(alpha=1e-4, n_jobs=1).fit(rows)
+    passes = found.history_[-1]["passes"]
+    times = np.bincount(reads, minlength=40)
+    assert passes >= 4 and len(reads) < 40 * passes - 20, (passes, len(reads))
+    # the survey, the first look, and the first step, which is a long one, are for all of them
+    assert times.min() >= 2 and times.max() == passes
+    same_model(found, ss.SafeClassifier(alpha=1e-4).fit(X, y))
+
+
 # --- mining -----------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.results import block_model, complain, refuse_given, rows_in_blocks
+from safesift.workflows.scale.results import block_model, complain, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
@@ -172,13 +172,6 @@ class LinearModel(Followable, BaseEstimator):
         if large and usual and smooth and y is not None:
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
         return None
-
-    def _refuse_with_blocks(self, y: Any, sample_weight: Any, **more: Any) -> None:
-        """Refuse what means nothing for rows that come in blocks."""
-        refuse_given(
-            "fit", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(self.screening, "auto"), solver=(self.solver, "auto"), **more,
-        )  # fmt: skip
 
     def _fit_blocks(
         self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -30,7 +29,7 @@ from safesift.workflows.compression.ranking import (
 from safesift.workflows.compression.samples import Rows, Samples
 from safesift.workflows.compression.strata import Strata, masses_of
 from safesift.workflows.scale.reading import Reading
-from safesift.workflows.scale.results import refuse_given
+from safesift.workflows.scale.results import rows_in_blocks
 from safesift.workflows.scale.writing import write_rows
 from safesift.workflows.verdicts import taken
 
@@ -218,12 +217,9 @@ def compress(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "compress", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(screening, "auto"),
-        )  # fmt: skip
-        blocks = examine_blocks(X, model, seed_of(rng))
+    source = rows_in_blocks("compress", X, y, sample_weight, None, screening=(screening, "auto"))
+    if source is not None:
+        blocks = examine_blocks(source, model, seed_of(rng))
         choice = Choice(method, reweight, stratify, given_weights=blocks.weighted)
         chosen = choice.made(blocks, n_keep, rng)
         return BlockCompressed(**vars(chosen), reading=blocks.solution.reading)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
@@ -26,7 +25,7 @@ from safesift.workflows.compression.examined import examine
 from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.samples import Rows, Samples, grouped
 from safesift.workflows.compression.strata import Strata
-from safesift.workflows.scale.results import refuse_given
+from safesift.workflows.scale.results import rows_in_blocks
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -316,7 +315,7 @@ def rank_samples(
     ----------
     X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
         Or rows in blocks, made by `safesift.blocks`, which have their targets and weights with
-        them. They are read in passes, and some numbers of every row are held.
+        them, or of dask. They are read in passes, and some numbers of every row are held.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Any labels for a classification loss, numbers for a regression loss, lower and upper ends
         for an interval loss. None with blocks.
@@ -366,12 +365,11 @@ def rank_samples(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "rank_samples", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(screening, "auto"),
-        )  # fmt: skip
-        blocks = examine_blocks(X, model, seed_of(rng))
+    source = rows_in_blocks(
+        "rank_samples", X, y, sample_weight, None, screening=(screening, "auto")
+    )
+    if source is not None:
+        blocks = examine_blocks(source, model, seed_of(rng))
         check_ranking(blocks)
         return ranked(blocks, method, rng)
     return ranked(examine(X, y, model, sample_weight, screening, seed_of(rng)), method, rng)
