@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -93,6 +94,34 @@ def test_columns_that_would_not_be_what_they_are_are_refused(first, second, tmp_
     (name,) = first
     with pytest.raises(ValueError, match=f"column '{name}' is of type .* in .*b.parquet.*, but"):
         ss.screen(read(paths))
+
+
+DAYS = pa.array(np.array(["2024-01-01", "2024-01-02"] * 100, dtype="datetime64[D]"))
+PRICES = pa.array([Decimal("0.5"), Decimal("1.5")] * 100)
+
+
+@pytest.mark.parametrize("labels", [DAYS, PRICES], ids=["days", "prices"])
+def test_labels_that_a_model_file_cannot_have_are_refused_before_training(labels, tmp_path):
+    path = write(tmp_path / "a.parquet", label=labels)
+    done = run("fit", path, "--target", "label", "--features", ",".join(FEATURES), "--memory",
+               "1GB", "-o", tmp_path / "model.json")  # fmt: skip
+    assert done.exit_code == 2 and "Traceback" not in done.stderr
+    assert f"the column 'label' is of type {labels.type}, and the labels of a model" in said(done)
+    assert not (tmp_path / "model.json").exists()
+
+
+def said(done) -> str:
+    """Without the breaks of lines."""
+    return " ".join(done.stderr.split())
+
+
+def test_labels_that_are_objects_are_refused_by_what_they_are(tmp_path):
+    with pytest.raises(ValueError, match=r"a.parquet, row group 0: y holds Decimal objects"):
+        ss.SafeClassifier().fit(read(write(tmp_path / "a.parquet", label=PRICES)))
+    X, _, _ = samples(200)
+    for y in ([1, "a"] * 100, ["a"] * 100 + [1.5] * 100):
+        with pytest.raises(ValueError, match="block 0: y mixes labels of different types"):
+            ss.SafeClassifier().fit(ss.blocks.calls(lambda k, y=y: (X, np.array(y, object)), 2))
 
 
 def test_columns_of_other_types_that_are_what_they_are(tmp_path):
@@ -187,7 +216,7 @@ def test_what_ran_out_of_passes_is_folded_anew_by_a_run_that_goes_on(tmp_path, m
     taken = Driver._take
 
     def take(self, state, *more):
-        taken(self, state, *more)
+        told = taken(self, state, *more)
         numbers.append(state.number)
         codes = np.concatenate(
             [self._codes.get(part, state.number) for part in self._codes.lengths]
@@ -195,6 +224,7 @@ def test_what_ran_out_of_passes_is_folded_anew_by_a_run_that_goes_on(tmp_path, m
         curved = [0.0, 0.0, *(np.max(piece.quadratic) for piece in pieces_of(state.query.loss))]
         known = (ones.T * np.array(curved)[codes]) @ ones / len(X)
         np.testing.assert_allclose(state.balance.folded(ones.shape[1]).Q, known, atol=1e-12)
+        return told
 
     monkeypatch.setattr(Driver, "_take", take)
     path()

@@ -1,4 +1,4 @@
-"""Rows in blocks: what is held of them, runs that go on, cross-validation, compression, mining."""
+"""Rows in blocks: what is held of them, runs that go on, cross-validation, mining."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 import safesift as ss
 from safesift.design.block_sources import calls
-from safesift.design.factory import as_design
-from safesift.design.rows import rows_of
-from safesift.design.source_rows import SourceRows
 from safesift.workflows.scale import budget
 from safesift.workflows.scale.codes import CodeStore
 from safesift.workflows.scale.engine import Task
 from safesift.workflows.scale.folds import Folds
 from safesift.workflows.scale.remembering import Remembered
 from safesift.workflows.scale.survey import Survey
-from tests.test_blocks import FEATURES, N, P, same_model, samples, table
+from tests.test_blocks import FEATURES, N, P, same_model, samples
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -244,6 +241,13 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, in_passes):
     (other / "letter.txt").write_text("dear")
     with pytest.raises(ValueError, match="holds something else"):
         ss.SafeClassifier().fit(ss.blocks.arrays(X, y, checkpoint=other))
+    # killed between writing what it is and giving that its name
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / ".run.json.part").write_text("{")
+    same_model(ss.SafeClassifier().fit(ss.blocks.arrays(X, y, checkpoint=begun)),
+               ss.SafeClassifier().fit(X, y))  # fmt: skip
+    assert (begun / "run.json").exists() and not (begun / ".run.json.part").exists()
     with pytest.raises(TypeError, match="checkpoint must be a directory, got int"):
         ss.blocks.arrays(X, y, checkpoint=3)
 
@@ -340,89 +344,34 @@ def test_alphas_that_are_not_given_come_from_a_sample(in_passes):
     assert list(named.feature_names_in_) == FEATURES
 
 
-# --- compression, mining ----------------------------------------------------------------------
+# --- parts that are not read again ------------------------------------------------------------
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sparse.csr_array])
-def test_rows_of_a_source_as_a_matrix(storage):
-    X, _, weights = samples()
-    rows = rows_of(as_design(storage(X), intercept=True))
-    parts = np.split(np.arange(N), [0, 700, 701, 2000])
+def test_parts_whose_rows_cannot_have_left_their_pieces_are_not_read(in_passes, monkeypatch):
+    """Rows that are sorted by how sure they are: most parts have none near its kink."""
+    monkeypatch.setattr(budget, "cache", lambda memory: 0.0)
+    monkeypatch.setattr(budget.Size, "cache_beside", lambda self, n_problems: 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4))
+    y = np.where(X[:, 0] - X[:, 1] + 0.5 * rng.normal(size=len(X)) > 0.2, 1, -1)
+    order = np.argsort(y * (X[:, 0] - X[:, 1]), kind="stable")
+    X, y, reads = X[order], y[order], []
 
-    def read(part):
-        for some in np.array_split(parts[part], 2):
-            yield rows_of(as_design(storage(X[some]), intercept=True))
+    def make(k):
+        reads.append(k)
+        return X[500 * k : 500 * (k + 1)], y[500 * k : 500 * (k + 1)]
 
-    found = SourceRows(read, [len(part) for part in parts], P, P, intercept=True)
-    point, basis = np.arange(P + 1.0), np.random.default_rng(0).normal(size=(P + 1, 2))
-    for name, arguments in {
-        "matvec": (point,), "rmatvec": (weights,), "gram": (weights + 1.0,),
-        "gram_product": (basis, weights), "columns_sq": (weights,),
-        "projected_sq": (basis, np.ones(2)),
-    }.items():  # fmt: skip
-        mine, known = (getattr(one, name)(*arguments) for one in (found, rows))
-        np.testing.assert_allclose(mine, known, rtol=1e-10, atol=1e-10)
-    few = np.where(np.arange(N) % 7 == 0, weights, 0.0)
-    np.testing.assert_allclose(found.gram(few), rows.gram(few), rtol=1e-10)
-    some = np.array([0, 5, 699, 700, 2999])
-    taken = found.take(some)
-    np.testing.assert_array_equal(taken.matvec(point), rows.take(some).matvec(point))
-    np.testing.assert_allclose(found.row_norms, rows.row_norms)
-    assert found.n_samples == N
+    rows = ss.blocks.calls(make, 40, memory="300 kB")
+    found = ss.SafeClassifier(alpha=1e-4, n_jobs=1).fit(rows)
+    passes = found.history_[-1]["passes"]
+    times = np.bincount(reads, minlength=40)
+    assert passes >= 4 and len(reads) < 40 * passes - 20, (passes, len(reads))
+    # the survey, the first look, and the first step, which is a long one, are for all of them
+    assert times.min() >= 2 and times.max() == passes
+    same_model(found, ss.SafeClassifier(alpha=1e-4).fit(X, y))
 
 
-@pytest.mark.parametrize("method", ["hybrid", "screening", "margin", "random", "leverage"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_compression_is_the_same_as_in_memory(method, weighted, in_passes):
-    X, y, weights = samples()
-    weights = weights if weighted else None
-    arguments = {"n_keep": 300, "alpha": 1e-3, "method": method, "random_state": 0}
-    found = ss.compress(ss.blocks.arrays(X, y, weights, memory="2 MB"), **arguments)
-    known = ss.compress(X, y, sample_weight=weights, **arguments)
-    assert len(np.intersect1d(found.indices, known.indices)) >= 290
-    assert found.alpha == pytest.approx(known.alpha, rel=1e-3)
-    assert (found.weights is None) == (known.weights is None)
-    if found.weights is not None and known.weights is not None:
-        assert found.weights.sum() == pytest.approx(known.weights.sum(), rel=1e-2)
-    ranking = ss.rank_samples(
-        ss.blocks.arrays(X, y, weights, memory="2 MB"), alpha=1e-3, method=method, random_state=0
-    )
-    assert sorted(ranking.order.tolist()) == list(range(N))
-    if method == "screening":
-        kept = ss.SafeClassifier(alpha=1e-3, tol=1e-7).fit(X, y, weights).kept_
-        front = ranking.order[: ranking.n_certified]
-        assert np.isin(np.flatnonzero(kept), front).all()
-        assert ranking.n_certified <= kept.sum() + 5
-
-
-def test_compressed_rows_are_written_with_their_weights(tmp_path):
-    X, y, weights = samples()
-    for name, rows in (("a", slice(0, 1600)), ("b", slice(1600, N))):
-        pq.write_table(table(X[rows], y[rows], weights[rows]), tmp_path / f"{name}.parquet", 700)
-    for weight, column in ((None, "sample_weight"), ("w", "w")):
-        rows = ss.blocks.parquet(
-            tmp_path / "*.parquet", target="label", columns=FEATURES, weight=weight
-        )
-        small = ss.compress(rows, n_keep=200, alpha=1e-3, random_state=0)
-        folder = small.write(tmp_path / f"small-{column}")
-        again = ss.blocks.parquet(
-            folder / "*.parquet", target="label", columns=FEATURES, weight=column
-        )
-        record = json.loads((folder / "safesift.json").read_text())
-        assert record["kept"] == 200 and record["rows"] == N
-        blocks = [block for part in range(again.n_parts) for block in again.blocks(part)]
-        np.testing.assert_allclose(np.concatenate([b.weights for b in blocks]), small.weights)
-        np.testing.assert_array_equal(np.concatenate([b.X for b in blocks]), X[small.indices])
-        model = ss.SafeClassifier(alpha=record["alpha_kept"]).fit(again)
-        everything = ss.SafeClassifier(alpha=1e-3).fit(X, y, None if weight is None else weights)
-        np.testing.assert_allclose(model.coef_, everything.coef_, atol=0.3)
-    arrays = ss.compress(ss.blocks.arrays(X, y, memory="1 MB"), n_keep=100, alpha=1e-3)
-    folder = arrays.write(tmp_path / "arrays")
-    parts = [np.load(path) for path in sorted(folder.glob("*.npz"))]
-    assert (np.concatenate([part["row"] for part in parts]) == arrays.indices).all()
-    np.testing.assert_allclose(np.concatenate([part["weight"] for part in parts]), arrays.weights)
-    with pytest.raises(MemoryError, match="what is computed of 3000 rows takes"):
-        ss.compress(ss.blocks.arrays(X, y, memory=300_000), n_keep=100, alpha=1e-3)
+# --- mining -----------------------------------------------------------------------------------
 
 
 def test_a_pool_of_blocks():

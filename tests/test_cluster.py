@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +168,56 @@ def test_what_a_worker_refuses_is_said_here():
         on(client, ss.blocks.calls(narrow, N_BLOCKS))
 
 
+def test_a_partition_of_other_columns_is_named():
+    ddf = dd.from_map(frame, range(N_BLOCKS), meta=frame(0).iloc[:0])
+    rows = ss.blocks.dask(ddf, target="label")
+    for wrong, words in (
+        (frame(3).drop(columns="x1"), "there is no column 'x1', which the frame has"),
+        (frame(3).astype({"x1": object}).assign(x1="two"), "could not convert string to float"),
+    ):
+        with pytest.raises(ValueError, match=f"partition 3: {words}"):
+            list(rows.holding(3, (wrong, None, None)).blocks(3))
+
+
+def test_a_client_that_is_closed_is_said_to_be():
+    from distributed import Client
+
+    client = Client(whole_cluster().scheduler.address, set_as_default=False)
+
+    def slow(k):
+        time.sleep(0.3)
+        return make(k)
+
+    threading.Timer(0.5, client.close).start()
+    with pytest.raises(RuntimeError, match="the client was closed in the middle of a pass"):
+        on(client, ss.blocks.calls(slow, N_BLOCKS))
+    with pytest.raises(ValueError, match="client is closed: make another one"), ss.engine(client):
+        pass
+
+
+def test_nothing_is_left_of_what_was_refused():
+    client = whole_cluster()
+
+    def broken(k):
+        if k == 4:
+            raise OSError("the disk is gone")
+        return make(k)
+
+    def parts():
+        keys = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
+        return {key for key in keys if "safesift-part" in key}
+
+    before = parts()
+    with pytest.raises(OSError, match="the disk is gone"):
+        on(client, ss.blocks.calls(broken, N_BLOCKS))
+    gc.collect()
+    for _ in range(50):
+        if parts() <= before:
+            break
+        time.sleep(0.1)
+    assert parts() <= before
+
+
 def test_data_that_change_between_passes_are_noticed_by_workers(tmp_path):
     client = whole_cluster()
 
@@ -207,9 +260,11 @@ def test_partitions_of_a_frame_stay_where_they_are(tmp_path):
         assert len(pids_of_reads(tmp_path)) == N_BLOCKS
         # inside nothing: the client of the process is that of the frame
         with laws.small_samples(200, whole=False):
-            assert bits(fitted(kept, target="label", sample_weight="w")) == known
             # and one that is not persisted is read anew in every pass
             model = fitted(lazy, target="label", sample_weight="w")
+    # nor is any client that of the process, but that which has the frame
+    with laws.small_samples(200, whole=False):
+        assert bits(fitted(kept, target="label", sample_weight="w")) == known
     assert bits(model) == known and list(model.feature_names_in_) == [f"x{j}" for j in range(P)]
     reads = pids_of_reads(tmp_path)
     assert len(reads) == N_BLOCKS * (1 + model.history_[-1]["passes"])
@@ -234,12 +289,30 @@ def test_arrays_of_dask_with_and_without_a_cluster():
     assert (np.asarray(result.kept) == np.asarray(known.kept)).all()
 
 
+def test_alphas_are_chosen_and_rows_compressed_where_they_are():
+    client, rows = whole_cluster(), ss.blocks.calls(make, N_BLOCKS)
+    ddf = dd.concat([dd.from_pandas(frame(k), npartitions=1) for k in range(N_BLOCKS)])
+    columns = zip(*map(make, range(N_BLOCKS)), strict=True)
+    X, y, weights = (da.from_array(np.concatenate(one), chunks=LENGTH) for one in columns)
+    chosen = ss.SafeClassifierCV(alphas=[1e-1, 1e-2, 1e-3], cv=2)
+    arguments = {"n_keep": 50, "alpha": 1e-3, "random_state": 0}
+    with laws.small_samples(200, whole=False):
+        known = chosen.fit(rows).scores_, ss.compress(rows, **arguments)
+        with ss.engine(client):
+            scores = chosen.fit(ddf, target="label", sample_weight="w").scores_
+            small = ss.compress(X, y, sample_weight=weights, **arguments)
+    assert (scores == known[0]).all()
+    assert (small.indices == known[1].indices).all() and (small.weights == known[1].weights).all()
+
+
 def test_what_is_no_source_is_refused():
     X, y, _ = make(0)
     chunked, ddf = da.from_array(X, chunks=(100, 2)), dd.from_pandas(frame(0), npartitions=2)
     with pytest.raises(ValueError, match=r"parts of rows .* X.rechunk"):
         fitted(chunked, y=y)
     whole = chunked.rechunk({1: -1})
+    with pytest.raises(ValueError, match=r"X must have rows and columns, got 1 dimension"):
+        fitted(whole[:, 0], y=y)
     with pytest.raises(ValueError, match="target='label' names columns, which an array"):
         fitted(whole, target="label")
     with pytest.raises(ValueError, match="y has 399 entries but X has 400 rows"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from safesift.losses import LOSSES
 from tests.laws import scale_laws as laws
 from tests.laws.definitions import written
-from tests.laws.problems import recipes
+from tests.laws.problems import Recipe, recipes
 from tests.laws.strategies import examples
 from tests.laws.test_regions import decided
 
@@ -49,6 +49,15 @@ def test_rows_in_blocks(law, case):
 def test_columns_as_they_come(law, case):
     """Of very different sizes, far from 0: no pass is the same as the one before."""
     decided(law, case)
+
+
+@pytest.mark.parametrize(
+    ("family", "seed", "sampled"), [("collinear", 163, 2), ("kink", 134, 4), ("offset", 179, 6)]
+)
+def test_curvature_is_not_given_up_where_little_is_gained(family, seed, sampled):
+    """Of a loss that curves until it is flat, whose curvature jumps there."""
+    recipe = Recipe("safe_logistic", "elastic_net", family, True, seed != 179, seed=seed)
+    laws.law_converges(laws.Cut(recipe, sampled=sampled, memory=9000))
 
 
 @examples(0.1)

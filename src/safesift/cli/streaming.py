@@ -161,6 +161,8 @@ def fit_files(options: Options) -> None:
         source = _source(options, training["loss"])
         output = Path(options["output"])
         _check_file(output, source, options["overwrite"])
+        if training["loss"].task == "classification":
+            source.refuse_labels("a model file")
     with console.passes("training"), heard() as warned, _own_words():
         result = screen(source, **training, tol=options["tol"])
     model = _model_file(options, source, result, training)

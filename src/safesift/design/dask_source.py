@@ -58,7 +58,10 @@ class DaskSource(BlockSource):
             raise TypeError(f"X must be a dask array or frame, got {type(X).__name__}.")
         if (y is None) == (target is None):
             raise ValueError("give y, or target, the name of its column: one of them.")
+        if X.ndim != 2:
+            raise ValueError(f"X must have rows and columns, got {X.ndim} dimension(s).")
         self._kind = "partition" if _is_frame(X) else "chunk"
+        self._home = _home(X)
         self._features: list[str] | None = None
         self._targets = [target] if isinstance(target, str) else list(target or ())
         self._weight = weight if isinstance(weight, str) else None
@@ -110,7 +113,7 @@ class DaskSource(BlockSource):
 
     def __getstate__(self) -> dict[str, Any]:
         """Partitions do not travel with it: they are handed to whoever needs one."""
-        return {**vars(self), "_pieces": None}
+        return {**vars(self), "_pieces": None, "_home": None}
 
     @property
     def n_parts(self) -> int:
@@ -118,8 +121,10 @@ class DaskSource(BlockSource):
 
     @property
     def client(self) -> Any:
-        """That of the process, if it has one: partitions are on its workers."""
+        """That which has the partitions, if they were persisted; else that of the process."""
         distributed = sys.modules.get("distributed")
+        if self._home is not None:
+            return self._home
         try:
             return None if distributed is None else distributed.default_client()
         except ValueError:
@@ -141,7 +146,10 @@ class DaskSource(BlockSource):
         if pieces is None:
             computed = _dask("base").compute(*self.pieces(part))
             pieces = tuple(one.result() if hasattr(one, "result") else one for one in computed)
-        X, y, weights = self._arrays(*pieces)
+        try:
+            X, y, weights = self._arrays(*pieces)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{self.place(part)}: {error}") from None
         length = rows_in_a_block(X, self.memory) if X.shape[0] else 1
         for start in range(0, X.shape[0], length):
             rows = slice(start, start + length)
@@ -152,6 +160,13 @@ class DaskSource(BlockSource):
         if self._features is None:
             matrix = X.tocsr() if hasattr(X, "tocsr") else np.ascontiguousarray(X)
         else:
+            others = [*self._targets, *filter(None, [self._weight])]
+            lost = [name for name in (*self._features, *others) if name not in X.columns]
+            if lost:
+                raise ValueError(
+                    f"there is no column {lost[0]!r}, which the frame has: give all partitions the "
+                    "same columns."
+                )
             matrix = np.ascontiguousarray(X[self._features].to_numpy(dtype=self._dtype))
         if self._targets:
             y = X[self._targets[0] if len(self._targets) == 1 else self._targets]
@@ -186,6 +201,13 @@ def _lengths(X: Any) -> list[int] | None:
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame or series, and no array."""
     return hasattr(X, "divisions")
+
+
+def _home(X: Any) -> Any:
+    """Who persisted it, if anybody did."""
+    distributed = sys.modules.get("distributed")
+    futures = [] if distributed is None else distributed.futures_of(X)
+    return futures[0].client if futures else None
 
 
 def _futures(X: Any) -> list[Any] | None:

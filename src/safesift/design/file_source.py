@@ -84,6 +84,20 @@ class FileSource(BlockSource):
             groups = [group for part in self._parts for group in part.row_groups]
             self.n_rows = sum(group.num_rows for group in groups)
 
+    def refuse_labels(self, what: str) -> None:
+        """Refuse labels that are neither text nor numbers, for something that has only those."""
+        types = _arrow("types")
+        for name in self._targets:
+            kind = self.schema.field(name).type
+            own = kind.value_type if types.is_dictionary(kind) else kind
+            plain = (types.is_boolean, types.is_integer, types.is_floating, types.is_string,
+                     types.is_large_string)  # fmt: skip
+            if not any(test(own) for test in plain):
+                raise ValueError(
+                    f"the column {name!r} is of type {kind}, and the labels of {what} are text or "
+                    "whole numbers: make them so first."
+                )
+
     def _with_text(self, names: set[str]) -> Any:
         """Columns that play no part stay as they are written: no number that an id looks like."""
         text, schema = _arrow("").string(), self.schema
@@ -200,10 +214,11 @@ class FileSource(BlockSource):
 
     def features(self, table: Any) -> Any:
         """Those of a table, as a matrix."""
-        X = np.empty((len(table), len(self._features)), dtype=self._dtype)
-        for column, name in enumerate(self._features):
-            X[:, column] = _numbers(table, name)
-        return X
+        # column after column, then turned at once: twice as fast as single entries far apart
+        columns = np.empty((len(self._features), len(table)), dtype=self._dtype)
+        for column, name in zip(columns, self._features, strict=True):
+            column[:] = _numbers(table, name)
+        return np.ascontiguousarray(columns.T)
 
     @property
     def _dtype(self) -> Any:

@@ -20,7 +20,8 @@ from safesift.parameters import check_count
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
 from safesift.solvers import Settings
-from safesift.workflows.scale.results import block_model, complain
+from safesift.workflows.scale.on_device import goes_to_device
+from safesift.workflows.scale.results import block_model, complain, rows_in_blocks
 from safesift.workflows.scale.solve import BlockFit, Spaced, solve_blocks
 from safesift.workflows.scale.validating import fold_scores
 
@@ -29,6 +30,20 @@ if TYPE_CHECKING:
 
 # the smallest alpha over the largest one, where neither is given
 _EPS = 1e-4
+
+
+def rows_to_choose_on(
+    model: CrossValidated, X: Any, y: Any, sample_weight: Any, target: Any, params: dict[str, Any]
+) -> BlockSource | None:
+    """Rows that come in blocks, if these are such; what means nothing for them is refused."""
+    if goes_to_device(X, model._device):
+        return None
+    routed = {name: (value, None) for name, value in params.items()}
+    return rows_in_blocks(
+        "fit", X, y, sample_weight, target, screening=(model.screening, "auto"),
+        solver=(model.solver, "auto"), scoring=(model.scoring, None),
+        device=(model._device, None), precision=(model._precision, "float64"), **routed,
+    )  # fmt: skip
 
 
 def choose_on_blocks(

@@ -1,6 +1,4 @@
-"""The estimators that choose their alpha by cross-validation.
-
-Cross-validation in which all folds and the full data are solved along one path.
+"""The estimators that choose their alpha by cross-validation, all folds along one path.
 
 A fold is the full problem with weight 0 for its held-out rows, divided by its own total weight, so
 that all folds share one design and the passes over it.
@@ -30,9 +28,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.validation import _check_method_params
 
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.design.device import Placed
-from safesift.estimators.block_choice import choose_on_blocks
+from safesift.estimators.block_choice import choose_on_blocks, rows_to_choose_on
 from safesift.estimators.classifier import Classification, best_of
 from safesift.estimators.exact_choice import (
     certified_alpha,
@@ -80,19 +77,23 @@ class CrossValidated(LinearModel):
 
     @whole
     @computes
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, target: Any = None, **params: Any
+    ) -> Self:
         """Choose alpha by cross-validation, and fit the model on all samples with it.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             float32 and float64 are used as they are. Or rows in blocks, made by
-            `safesift.blocks`, which have their targets and weights with them.
+            `safesift.blocks`, which have their targets and weights with them, or of dask.
         y : array of shape (n_samples,)
             None with blocks.
         sample_weight : array of shape (n_samples,), optional
             Weighs losses and scores. Weight 0 is exactly removal, weight 2 exactly repetition
             within a fold.
+        target : str, optional
+            The column of targets, where X is a dask frame, in place of y.
         **params : dict
             For the splitter, such as groups, and for the scorer; with metadata routing enabled.
 
@@ -103,11 +104,9 @@ class CrossValidated(LinearModel):
         _raise_for_params(params, self, "fit")
         settings, loss = self._checked_settings(), self._checked_loss()
         penalty = self._checked_penalty()
-        if isinstance(X, BlockSource) and self._device is None:
-            self._refuse_with_blocks(y, sample_weight, scoring=(self.scoring, None), **{
-                name: (value, None) for name, value in params.items()
-            })  # fmt: skip
-            choose_on_blocks(self, X, settings, loss, penalty)
+        source = rows_to_choose_on(self, X, y, sample_weight, target, params)
+        if source is not None:
+            choose_on_blocks(self, source, settings, loss, penalty)
             return self
         samples = self._read(X, y, sample_weight)
         routed = self._routed("fit", sample_weight, params)

@@ -37,8 +37,8 @@ from safesift.registry import resolve
 from safesift.solvers import Fit, Screening, Settings, print_history, solve_path
 from safesift.solvers.records import Missed, complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
-from safesift.workflows.scale.on_device import samples_on_device
-from safesift.workflows.scale.results import block_model, complain, refuse_given, rows_in_blocks
+from safesift.workflows.scale.on_device import goes_to_device, samples_on_device
+from safesift.workflows.scale.results import block_model, complain, rows_in_blocks
 from safesift.workflows.scale.solve import Solution, solve_blocks
 
 Array = NDArray[np.float64]
@@ -156,7 +156,7 @@ class LinearModel(Followable, BaseEstimator):
 
     def _blocks(self, X: Any, y: Any, sample_weight: Any, target: Any) -> BlockSource | None:
         """Rows that come in blocks, if these are such; memory maps beyond a size are."""
-        if self._device is not None and isinstance(X, BlockSource):
+        if goes_to_device(X, self._device):
             return None
         source = rows_in_blocks(
             "fit", X, y, sample_weight, target, screening=(self.screening, "auto"),
@@ -172,13 +172,6 @@ class LinearModel(Followable, BaseEstimator):
         if large and usual and smooth and y is not None:
             return ArraySource(X, y, sample_weight, _MEMORY_OF_MAPS, None)
         return None
-
-    def _refuse_with_blocks(self, y: Any, sample_weight: Any, **more: Any) -> None:
-        """Refuse what means nothing for rows that come in blocks."""
-        refuse_given(
-            "fit", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(self.screening, "auto"), solver=(self.solver, "auto"), **more,
-        )  # fmt: skip
 
     def _fit_blocks(
         self, source: BlockSource, settings: Settings, loss: Loss, penalty: Penalty

@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from safesift.design import Design
-from safesift.workflows.compression.examined import Examined, LeverageMetric
 from safesift.workflows.compression.hybrid import UNIFORM
+from safesift.workflows.compression.metric import LeverageMetric
+from safesift.workflows.compression.samples import Rows, Samples
+from safesift.workflows.compression.strata import Strata, masses_of
 
 Array = NDArray[np.float64]
 
@@ -63,31 +65,32 @@ def design_weights(weights: Array, inclusion: Array) -> Array:
     return np.minimum(given, given.mean() / UNIFORM)
 
 
-def calibrated(
-    samples: Examined, kept: NDArray[np.intp], weights: Array, strata: NDArray[np.intp]
-) -> Array:
+def calibrated(samples: Samples, kept: NDArray[np.intp], weights: Array, strata: Strata) -> Array:
     """Weights near the given ones, with which the kept rows pull as all rows do.
 
     Parameters
     ----------
-    samples : Examined
+    samples : Samples
     kept : array of int
         Indices of the kept rows, rising.
     weights : array of shape (n_kept,)
         Design weights.
-    strata : array of shape (n_samples,)
+    strata : Strata
         Each keeps its total weight, exactly.
     """
-    slopes, metric, n_strata = samples.slopes, samples.metric, int(strata.max()) + 1
-    slopes = np.where(samples.counted[:, None], slopes, 0.0)
-    pulls_sq = np.einsum("ik,ik->i", slopes, slopes) * metric.leverage
-    unit = float(np.sqrt(pulls_sq.mean())) or 1.0
-    whole = Totals(samples.design, slopes, metric, strata, n_strata, unit)
-    part = Totals(samples.design.take(kept), slopes[kept], metric, strata[kept], n_strata, unit)
-    wanted = whole.of(samples.weights)
-    damping = _DAMPING * float(weights @ (pulls_sq[kept] + unit**2)) / len(wanted)
-    moved = _moved(part, weights, wanted, np.sqrt(damping))
-    return rescaled(moved, strata[kept], masses_of(strata, samples.weights, n_strata))
+    unit = float(np.sqrt(samples.sum(_pull_sq) / samples.n_rows)) or 1.0
+    masses = strata.masses(samples, lambda rows: rows.weights)
+    wanted = np.concatenate([samples.metric.whiten(samples.pull).ravel(), unit * masses])
+    design, slopes = samples.taken(kept)
+    mine = samples.at(kept, strata.codes)
+    part = Totals(design, slopes, samples.metric, mine, strata.n, unit)
+    pulls_sq = samples.at(kept, _pull_sq)
+    damping = _DAMPING * float(weights @ (pulls_sq + unit**2)) / len(wanted)
+    return rescaled(_moved(part, weights, wanted, np.sqrt(damping)), mine, masses)
+
+
+def _pull_sq(rows: Rows) -> Array:
+    return np.where(rows.counted, rows.slope_sizes**2 * rows.leverage, 0.0)
 
 
 def _moved(part: Totals, weights: Array, wanted: Array, damping: float) -> Array:
@@ -111,12 +114,6 @@ def _moved(part: Totals, weights: Array, wanted: Array, damping: float) -> Array
         if not free.any():
             break
     return found
-
-
-def masses_of(strata: NDArray[np.intp], weights: Array, n_strata: int = 0) -> Array:
-    """The total weight of every stratum."""
-    # of floats already, which the signature of bincount does not say
-    return np.bincount(strata, weights, minlength=n_strata).astype(np.float64, copy=False)
 
 
 def rescaled(weights: Array, strata: NDArray[np.intp], masses: Array) -> Array:

@@ -11,32 +11,25 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.workflows.compression.blocks import examine_blocks
-from safesift.workflows.compression.calibration import (
-    calibrated,
-    design_weights,
-    masses_of,
-    rescaled,
-)
-from safesift.workflows.compression.examined import Examined, examine
+from safesift.workflows.compression.calibration import calibrated, design_weights, rescaled
+from safesift.workflows.compression.examined import examine
 from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.ranking import (
     count_to_keep,
     first_of,
     generator,
     method_named,
-    ordered,
-    ranked,
     seed_of,
-    strata_of,
 )
+from safesift.workflows.compression.samples import Rows, Samples
+from safesift.workflows.compression.strata import Strata, masses_of
 from safesift.workflows.scale.reading import Reading
-from safesift.workflows.scale.results import refuse_given
+from safesift.workflows.scale.results import rows_in_blocks
 from safesift.workflows.scale.writing import write_rows
 from safesift.workflows.verdicts import taken
 
@@ -224,12 +217,9 @@ def compress(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "compress", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(screening, "auto"),
-        )  # fmt: skip
-        blocks = examine_blocks(X, model, seed_of(rng))
+    source = rows_in_blocks("compress", X, y, sample_weight, None, screening=(screening, "auto"))
+    if source is not None:
+        blocks = examine_blocks(source, model, seed_of(rng))
         choice = Choice(method, reweight, stratify, given_weights=blocks.weighted)
         chosen = choice.made(blocks, n_keep, rng)
         return BlockCompressed(**vars(chosen), reading=blocks.solution.reading)
@@ -247,65 +237,71 @@ class Choice:
     stratify: bool = False
     given_weights: bool = False
 
-    def made(self, samples: Examined, n_keep: int | float, rng: np.random.Generator) -> Compressed:
+    def made(self, samples: Samples, n_keep: int | float, rng: np.random.Generator) -> Compressed:
         """The choice for a number of rows."""
         count = count_to_keep(n_keep, samples)
-        strata = strata_of(samples, self.stratify)
+        strata = Strata.of(samples, self.stratify)
         method = method_named(self.method)
         represents = method.represents if self.reweight is None else self.reweight
         if method.adapts:
             return self._mixed(samples, count, strata, Hybrid(samples, rng.random(), represents))
-        kept = first_of(samples, ranked(samples, self.method, rng).order, count, strata)
+        kept = first_of(samples, method.scores(samples, rng), count, strata)
+        own = samples.at(kept, _weights)
         if represents:
-            return self._record(samples, kept, _scaled(samples.weights, kept, strata))
-        own = samples.weights[kept]
-        share = float(own.sum() / samples.weights.sum()) if method.represents else 1.0
+            masses = strata.masses(samples, _weights)
+            scaled = rescaled(own, samples.at(kept, strata.codes), masses)
+            return self._record(samples, kept, scaled)
+        share = float(own.sum() / samples.total_weight) if method.represents else 1.0
         return self._record(samples, kept, own, share)
 
-    def _mixed(self, samples: Examined, count: int, strata: Indices, mix: Hybrid) -> Compressed:
+    def _mixed(self, samples: Samples, count: int, strata: Strata, mix: Hybrid) -> Compressed:
         """Hard and representative rows."""
-        kept = first_of(samples, ordered(samples, mix.priorities(count)), count, strata)
+        kept = first_of(samples, mix.priorities(count), count, strata)
         if mix.weighted:
             return self._record(samples, kept, _mixed_weights(samples, mix, kept, strata))
-        active = np.where(samples.active, samples.weights, 0.0)
-        share = active[kept].sum() / active.sum() if active.any() else 1.0
-        return self._record(samples, kept, samples.weights[kept], float(share))
+        active = samples.sum(_active_weights)
+        share = float(samples.at(kept, _active_weights).sum()) / active if active > 0 else 1.0
+        return self._record(samples, kept, samples.at(kept, _weights), share)
 
     def _record(
-        self, samples: Examined, kept: Indices, used: Array, share: float | None = None
+        self, samples: Samples, kept: Indices, used: Array, share: float | None = None
     ) -> Compressed:
         """`share` of the pull of all samples is that of the kept ones, where weights stay."""
-        problem, alpha = samples.problems[0], samples.problems[0].alpha
+        alpha = samples.alpha
         weights: Array | None = used
         if share is not None:
-            alpha *= share * problem.divisor / float(used.sum())
+            alpha *= share * samples.divisor / float(used.sum())
             weights = used if self.given_weights else None
         certified = self._certified(samples, kept, used)
         return Compressed(
-            kept, weights, alpha, certified, self.method, len(samples.weights), samples.training
+            kept, weights, alpha, certified, self.method, samples.n_rows, samples.training
         )
 
-    def _certified(self, samples: Examined, kept: Indices, used: Array) -> bool:
+    def _certified(self, samples: Samples, kept: Indices, used: Array) -> bool:
         """Whether what is dropped, or has another weight, is proved to be of no influence."""
-        same = np.zeros(len(samples.weights), dtype=bool)
-        same[kept] = used == samples.weights[kept]
-        return bool(same[method_named(self.method).needed(samples)].all())
+        needed = method_named(self.method).needed(samples)
+        same = samples.at(kept, needed) & (used == samples.at(kept, _weights))
+        return int(np.count_nonzero(same)) == samples.count(needed)
 
 
-def _scaled(weights: Array, kept: Indices, strata: Indices) -> Array:
-    return rescaled(weights[kept], strata[kept], masses_of(strata, weights))
+def _weights(rows: Rows) -> Array:
+    return rows.weights
 
 
-def _mixed_weights(samples: Examined, mix: Hybrid, kept: Indices, strata: Indices) -> Array:
+def _active_weights(rows: Rows) -> Array:
+    return np.where(rows.active, rows.weights, 0.0)
+
+
+def _mixed_weights(samples: Samples, mix: Hybrid, kept: Indices, strata: Strata) -> Array:
     """Their own weights where all that matters is kept, else calibrated ones."""
-    active, own = samples.active, samples.weights[kept]
-    idle = np.where(active, 0.0, samples.weights)
-    masses = masses_of(strata, idle)
-    carried = masses_of(strata[kept], idle[kept], len(masses))
-    if active[kept].sum() < active.sum() or (carried == 0)[masses > 0].any():
-        inclusion = mix.inclusion(len(kept))[kept]
+    own, active = samples.at(kept, _weights), samples.at(kept, lambda rows: rows.active)
+    codes, idle = samples.at(kept, strata.codes), np.where(active, 0.0, own)
+    masses = strata.masses(samples, lambda rows: rows.weights - _active_weights(rows))
+    carried = masses_of(codes, idle, len(masses))
+    if active.sum() < samples.n_active or (carried == 0)[masses > 0].any():
+        inclusion = samples.at(kept, mix.inclusion(len(kept)))
         return calibrated(samples, kept, design_weights(own, inclusion), strata)
-    carriers = ~active[kept]
+    carriers = ~active
     if carriers.any():
-        own[carriers] = rescaled(own[carriers], strata[kept][carriers], masses)
+        own[carriers] = rescaled(own[carriers], codes[carriers], masses)
     return own

@@ -25,13 +25,15 @@ certain, and the others only carry the weight of their kind: the optimum is that
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.workflows.compression.examined import Examined
+from safesift.workflows.compression.samples import Rows, Samples, grouped
 
 Array = NDArray[np.float64]
 
@@ -52,116 +54,194 @@ class Hybrid:
 
     Attributes
     ----------
-    samples : Examined
+    samples : Samples
     start : float
         A random number in [0, 1): all that is random.
     weighted : bool
         Whether the kept samples can have weights.
     """
 
-    samples: Examined
+    samples: Samples
     start: float
     weighted: bool = True
 
-    def inclusion(self, budget: int) -> Array:
+    def inclusion(self, budget: int) -> Callable[[Rows], Array]:
         """The probability π_i with which every sample is kept, for a number of kept samples."""
-        samples = self.samples
-        active = samples.active
-        if budget <= active.sum():
-            return _proportional(self._sizes(budget), budget)
-        idle = np.where(active, 0.0, samples.weights)
-        return np.where(active, 1.0, _proportional(idle, budget - active.sum()))
+        samples, n_active = self.samples, self.samples.n_active
+        if budget <= n_active:
+            sizes = self._sizes(budget)
+            share = _Proportional.of(samples, sizes, budget)
+            return lambda rows: share(sizes(rows))
+        rest = _Proportional.of(samples, _idle, budget - n_active)
+        return lambda rows: np.where(rows.active, 1.0, rest(_idle(rows)))
 
-    def _sizes(self, budget: int) -> Array:
+    def _sizes(self, budget: int) -> Callable[[Rows], Array]:
         """What the probabilities are proportional to."""
-        dimension = self.samples.metric.dimension
         with np.errstate(divide="ignore"):
-            ratio = np.float64(budget) / dimension
+            ratio = np.float64(budget) / self.samples.dimension
         spread = min(ratio / _ENOUGH, 1.0)
-        typical = spread * self._even + (1.0 - spread) * self._typical
-        if not (self.weighted and self.sensitivity.any()):
+
+        def typical(rows: Rows) -> Array:
+            return spread * self._even(rows) + (1.0 - spread) * self._typical(rows)
+
+        if not (self.weighted and self._sensitivities > 0):
             return typical
         uniform = min(max((_FEW / ratio) ** 2, UNIFORM), 1.0)
-        return uniform * typical + (1.0 - uniform) * self.sensitivity
+        return lambda rows: uniform * typical(rows) + (1.0 - uniform) * self.sensitivity(rows)
 
-    @cached_property
-    def sensitivity(self) -> Array:
+    def sensitivity(self, rows: Rows) -> Array:
         """Shares of the gradient's size at the solution, adding up to 1 (or 0)."""
-        samples = self.samples
-        sizes = np.linalg.norm(samples.slopes, axis=1) * np.sqrt(samples.metric.leverage)
-        sizes = np.where(samples.counted, samples.weights * sizes, 0.0)
-        return sizes / (sizes.sum() or 1.0)
+        return _sensitivity(rows) / (self._sensitivities or 1.0)
 
     @cached_property
-    def _even(self) -> Array:
+    def _sensitivities(self) -> float:
+        return self.samples.sum(_sensitivity)
+
+    def _even(self, rows: Rows) -> Array:
         """Shares that do not look at single samples, adding up to 1."""
-        samples = self.samples
         if self.weighted:
-            return samples.weights / samples.weights.sum()
-        rates = np.where(samples.active, 1.0, UNIFORM) * samples.counted
-        return rates / rates.sum()
+            return rows.weights / self.samples.total_weight
+        return _rates(rows) / self._all_rates
 
     @cached_property
-    def _typical(self) -> Array:
+    def _all_rates(self) -> float:
+        return self.samples.sum(_rates)
+
+    def _typical(self, rows: Rows) -> Array:
         """Shares of the samples nearest to the edge of the flat piece, adding up to 1.
 
         A quarter of every class, with the share of all of it: those of a rare class are harder.
         """
-        codes, distance = self.samples.class_codes, np.abs(self.samples.margins)
-        shares = np.zeros(len(codes))
-        for code in np.unique(codes[self.samples.counted]):
-            of_class = (codes == code) & self.samples.counted
-            near = of_class & (distance <= np.quantile(distance[of_class], _TYPICAL))
-            # what gets no new weight keeps its own, which must not count twice
-            sizes = np.where(near, self.samples.weights if self.weighted else 1.0, 0.0)
-            shares += self._even[of_class].sum() * sizes / sizes.sum()
-        return shares
+        codes = rows.class_codes
+        return self._near(rows) * self._near_rates[codes]
+
+    def _near(self, rows: Rows) -> Array:
+        """The weights of those samples, as far as they are to be had."""
+        near = rows.counted & (np.abs(rows.margins) <= self._edges[rows.class_codes])
+        # what gets no new weight keeps its own, which must not count twice
+        return np.where(near, rows.weights if self.weighted else 1.0, 0.0)
 
     @cached_property
-    def numbers(self) -> Array:
-        """A number in [0, 1) per sample: it is kept where 1 minus that is at most π_i.
+    def _edges(self) -> Array:
+        """Of every class how far out a quarter of its samples is."""
+        distances = self.samples.thinned(lambda rows: np.abs(rows.margins))
+        return np.array([np.quantile(one, _TYPICAL) if len(one) else 0.0 for one in distances])
+
+    @cached_property
+    def _near_rates(self) -> Array:
+        """The even share of every class, over what its typical samples weigh."""
+        n = self.samples.n_classes
+
+        def even(rows: Rows) -> Array:
+            return np.where(rows.counted, self._even(rows), 0.0)
+
+        shares, near = (self.samples.masses(lambda rows: rows.class_codes, values, n)
+                        for values in (even, self._near))  # fmt: skip
+        return np.divide(shares, near, out=np.zeros(n), where=near > 0)
+
+    def numbers(self) -> Iterator[Array]:
+        """For every part a number in [0, 1) per sample: kept where 1 minus that is at most π_i.
 
         Along the samples of a class, in the order of their predictions, they are as evenly spread
-        as multiples of the golden ratio, so that every part of that order gives its share.
+        as multiples of the golden ratio, so that every part of that order gives its share. Where
+        samples are too many to be sorted, those between two of `Samples.thinned` come as they come.
         """
-        samples = self.samples
-        order = np.lexsort((samples.own_predictions, samples.class_codes, ~samples.counted))
-        numbers = np.empty(len(order))
-        numbers[order] = np.mod(self.start + _GOLDEN * np.arange(len(order)), 1.0)
-        return numbers
+        edges = self.samples.thinned(lambda rows: rows.own_predictions)
+        counts = [np.zeros(len(one) + 1, dtype=np.intp) for one in edges]
+        for rows in self.samples.parts():
+            for code, mine in grouped(rows.class_codes, rows.counted):
+                bins = np.searchsorted(edges[code], rows.own_predictions[mine])
+                counts[code] += np.bincount(bins, minlength=len(counts[code]))
+        ends = np.cumsum(np.concatenate(counts))
+        firsts = np.split(ends - np.concatenate(counts), np.cumsum([len(one) for one in counts]))
+        for rows in self.samples.parts():
+            numbers = np.zeros(len(rows.weights))
+            for code, mine in grouped(rows.class_codes, rows.counted):
+                mine = mine[np.argsort(rows.own_predictions[mine], kind="stable")]
+                bins = np.searchsorted(edges[code], rows.own_predictions[mine])
+                ranks = firsts[code][bins] + _places(bins)
+                firsts[code] += np.bincount(bins, minlength=len(firsts[code]))
+                numbers[mine] = np.mod(self.start + _GOLDEN * ranks, 1.0)
+            yield numbers
 
-    def priorities(self, budget: int) -> Array:
+    def priorities(self, budget: int) -> Iterator[Array]:
         """The largest ones are kept, for a budget (sequential Poisson sampling)."""
-        kept = self.inclusion(budget)
-        # what is certain comes first, whatever its number; 1 − u, as u may be 0
-        return np.where(kept >= 1.0, np.inf, kept / (1.0 - self.numbers))
+        inclusion = self.inclusion(budget)
+        for rows, numbers in zip(self.samples.parts(), self.numbers(), strict=True):
+            kept = inclusion(rows)
+            # what is certain comes first, whatever its number; 1 − u, as u may be 0
+            yield np.where(kept >= 1.0, np.inf, kept / (1.0 - numbers))
 
-    def first_budgets(self) -> Array:
+    def first_budgets(self) -> Iterator[Array]:
         """From which budget on a sample is kept, infinite for one without weight."""
-        counted = int(self.samples.counted.sum())
+        counted = self.samples.n_counted
         budgets = np.unique(np.geomspace(1, counted, _N_BUDGETS).round().astype(int))
-        first = np.full(len(self.numbers), np.inf)
-        below, before = np.zeros(len(first)), 0
-        for budget in budgets:
-            kept = self.inclusion(budget)
-            needed = 1.0 - self.numbers
-            comes = np.isinf(first) & (kept >= needed)
-            rise = (needed[comes] - below[comes]) / (kept[comes] - below[comes])
-            first[comes] = before + np.clip(rise, 0.0, 1.0) * (budget - before)
-            below, before = kept, budget
-        return first
+        inclusions = [self.inclusion(budget) for budget in budgets]
+        for rows, numbers in zip(self.samples.parts(), self.numbers(), strict=True):
+            first = np.full(len(numbers), np.inf)
+            below, before, needed = np.zeros(len(first)), 0, 1.0 - numbers
+            for budget, inclusion in zip(budgets, inclusions, strict=True):
+                kept = inclusion(rows)
+                comes = np.isinf(first) & (kept >= needed)
+                rise = (needed[comes] - below[comes]) / (kept[comes] - below[comes])
+                first[comes] = before + np.clip(rise, 0.0, 1.0) * (budget - before)
+                below, before = kept, budget
+            yield first
 
 
-def _proportional(sizes: Array, budget: int) -> Array:
-    """Probabilities proportional to sizes that add up to the budget, none above 1."""
-    certain = np.zeros(len(sizes), dtype=bool)
-    while True:
-        others = np.where(certain, 0.0, sizes)
-        left, total = budget - certain.sum(), others.sum()
-        if left <= 0 or total <= 0:
-            return certain.astype(np.float64)
-        kept = np.where(certain, 1.0, (left / total) * others)
-        beyond = (kept >= 1.0) & ~certain
-        if not beyond.any():
-            return kept
-        certain |= beyond
+def _sensitivity(rows: Rows) -> Array:
+    sizes = rows.slope_sizes * np.sqrt(rows.leverage)
+    return np.where(rows.counted, rows.weights * sizes, 0.0)
+
+
+def _rates(rows: Rows) -> Array:
+    return np.where(rows.active, 1.0, UNIFORM) * rows.counted
+
+
+def _idle(rows: Rows) -> Array:
+    """The weights of samples that are proved to be without influence."""
+    return np.where(rows.active, 0.0, rows.weights)
+
+
+def _places(bins: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Of rising numbers the place of each among those that are the same."""
+    firsts = np.searchsorted(bins, bins)
+    return np.arange(len(bins)) - firsts
+
+
+class _Proportional(NamedTuple):
+    """Probabilities proportional to sizes that add up to a budget, none above 1.
+
+    Attributes
+    ----------
+    rate : float
+        Probability over size.
+    certain : float
+        Sizes from which on it is 1.
+    """
+
+    rate: float
+    certain: float
+
+    def __call__(self, sizes: Array) -> Array:
+        return np.where(sizes >= self.certain, 1.0, self.rate * sizes)
+
+    @classmethod
+    def of(cls, samples: Samples, sizes: Callable[[Rows], Array], budget: int) -> _Proportional:
+        """For the sizes of all samples; a round for every few that are certain."""
+        found, n_certain, total = cls(0.0, np.inf), 0, samples.sum(sizes)
+        while True:
+            left = budget - n_certain
+            if left <= 0 or total <= 0:
+                return found._replace(rate=0.0)
+            rate, least, n_beyond, total = left / total, np.inf, 0, 0.0
+            for rows in samples.parts():
+                own = sizes(rows)
+                beyond = (rate * own >= 1.0) | (own >= found.certain)
+                least = min(least, float(np.min(own[beyond], initial=np.inf)))
+                n_beyond += int(np.count_nonzero(beyond))
+                total += float(np.where(beyond, 0.0, own).sum())
+            found = cls(rate, least)
+            if n_beyond == n_certain:
+                return found
+            n_certain = n_beyond

@@ -5,39 +5,39 @@ How many rows, and which ones, of which strata.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
-from safesift.design.block_source import BlockSource
 from safesift.losses import Loss
 from safesift.penalties import Penalty
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import unknown_name
-from safesift.workflows.compression.blocks import examine_blocks
-from safesift.workflows.compression.examined import Examined, examine
+from safesift.workflows.compression.blocks import check_ranking, examine_blocks
+from safesift.workflows.compression.examined import examine
 from safesift.workflows.compression.hybrid import Hybrid
-from safesift.workflows.scale.results import refuse_given
+from safesift.workflows.compression.samples import Rows, Samples, grouped
+from safesift.workflows.compression.strata import Strata
+from safesift.workflows.scale.results import rows_in_blocks
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
+# rows beyond twice as many as are asked for, before the others are let go
+_SPARE = 1024
 
-# numbers have no classes: strata are as many quantiles of the targets
-_N_QUANTILES = 10
 
-
-def count_to_keep(n_keep: int | float, samples: Examined) -> int:
+def count_to_keep(n_keep: int | float, samples: Samples) -> int:
     """A number of rows from a number, or from a share of the rows of positive weight."""
-    available = int(samples.counted.sum())
+    available = samples.n_counted
     if isinstance(n_keep, bool) or not isinstance(n_keep, Real):
         raise TypeError(
             f"n_keep must be a number of samples or a share of them, got {type(n_keep).__name__}."
@@ -56,7 +56,7 @@ def count_to_keep(n_keep: int | float, samples: Examined) -> int:
                 "samples is an int."
             )
         count = max(1, round(n_keep * available))
-    least = 1 if samples.classes is None else len(samples.classes)
+    least = samples.n_classes
     if count < least:
         raise ValueError(
             f"n_keep={n_keep!r} keeps {count} of {available} samples, fewer than the {least} "
@@ -65,48 +65,88 @@ def count_to_keep(n_keep: int | float, samples: Examined) -> int:
     return count
 
 
-def strata_of(samples: Examined, stratify: bool) -> Indices:
-    """The classes, or quantiles of the targets; one stratum for all if not asked for."""
-    if not stratify:
-        return np.zeros(len(samples.weights), dtype=np.intp)
-    if samples.classes is not None:
-        return samples.class_codes
-    problem, counted = samples.problems[0], samples.counted
-    centers = problem.risk.targets.centers
-    edges = np.quantile(centers[counted], np.linspace(0, 1, _N_QUANTILES + 1)[1:-1])
-    codes = np.searchsorted(np.unique(edges), centers, side="right")
-    # those that no sample of positive weight is in do not count
-    present = np.unique(codes[counted])
-    return np.minimum(np.searchsorted(present, codes), len(present) - 1)
+class _Ranked(NamedTuple):
+    """Some rows, and what they are ranked by: the largest score first, then the largest of ties."""
+
+    rows: Indices
+    scores: Array
+    ties: Array
+    classes: Indices
+
+    @classmethod
+    def of(cls, rows: Rows, scores: Array) -> _Ranked:
+        """Where a region bounds nothing all scores are infinite: then margins rank."""
+        infinite = np.isinf(scores) & rows.counted
+        ties = np.where(infinite, rows.margins, 0.0) if infinite.any() else np.zeros(len(scores))
+        return cls(rows.start + np.arange(len(scores)), scores, ties, rows.class_codes)
+
+    def take(self, which: NDArray) -> _Ranked:
+        return _Ranked(*(column[which] for column in self))
+
+    @classmethod
+    def together(cls, some: Sequence[_Ranked]) -> _Ranked:
+        return cls(*map(np.concatenate, zip(*some, strict=True)))
+
+    def first(self, count: int) -> _Ranked:
+        """So many of them, in their order; equal ones as they come."""
+        return self.take(np.lexsort((self.rows, -self.ties, -self.scores))[:count])
 
 
-def ordered(samples: Examined, scores: Array) -> Indices:
-    """Rows by falling score; samples of weight 0 last. Equal ones as they come.
+class _Best:
+    """The first rows of an order, of rows that come some at a time.
 
-    Where a region bounds nothing all scores are infinite: then those are ranked by their margin.
+    It holds about twice as many as it gives, whatever comes.
     """
-    infinite = np.isinf(scores) & samples.counted
-    ties = np.where(infinite, samples.margins, 0.0) if infinite.any() else np.zeros(len(scores))
-    return np.lexsort((-ties, -scores, ~samples.counted))
+
+    def __init__(self, count: int) -> None:
+        self._count, self._least = count, -np.inf
+        self._found: list[_Ranked] = []
+
+    def add(self, some: _Ranked) -> None:
+        if self._least > -np.inf:
+            some = some.take(some.scores >= self._least)
+        self._found.append(some)
+        if sum(len(one.rows) for one in self._found) > 2 * self._count + _SPARE:
+            self.first()
+
+    def first(self) -> _Ranked:
+        """The first of those that came so far."""
+        best = _Ranked.together(self._found).first(self._count)
+        self._found = [best]
+        if self._count and len(best.rows) == self._count:
+            self._least = float(best.scores[-1])
+        return best
 
 
-def first_of(samples: Examined, order: Indices, count: int, strata: Indices) -> Indices:
-    """The first rows of an order: of every stratum its share, and of every class one at least."""
-    ranks = np.empty(len(order), dtype=np.intp)
-    ranks[order] = np.arange(len(order))
-    chosen = []
-    for stratum, n in enumerate(_allotted(samples, count, strata)):
-        rows = np.flatnonzero((strata == stratum) & samples.counted)
-        chosen.append(rows[np.argsort(ranks[rows])[:n]])
-    return np.sort(_with_every_class(samples, np.concatenate(chosen), ranks))
+def first_of(samples: Samples, scores: Iterable[Array], count: int, strata: Strata) -> Indices:
+    """The first rows by falling score: of every stratum its share, and of every class one at least.
+
+    Parameters
+    ----------
+    samples : Samples
+    scores : iterable of arrays
+        Of every part.
+    count : int
+    strata : Strata
+    """
+    best = [_Best(n) for n in _allotted(samples, count, strata)]
+    of_class = [_Best(1) for _ in range(samples.n_classes)]
+    for rows, own in zip(samples.parts(), scores, strict=True):
+        ranked = _Ranked.of(rows, own)
+        for groups, codes in ((best, strata.codes(rows)), (of_class, rows.class_codes)):
+            for code, mine in grouped(codes, rows.counted):
+                groups[code].add(ranked.take(mine))
+    chosen = _Ranked.together([one.first() for one in best]).first(count)
+    return np.sort(_with_every_class([one.first() for one in of_class], chosen))
 
 
-def _allotted(samples: Examined, count: int, strata: Indices) -> Indices:
+def _allotted(samples: Samples, count: int, strata: Strata) -> list[int]:
     """How many of each stratum: by weight, at least one where the count allows it."""
-    counted = samples.counted
-    sizes = np.bincount(strata[counted])
-    masses = np.bincount(strata[counted], samples.weights[counted])
-    allotted = np.minimum(np.floor(count * masses / masses.sum()).astype(np.intp), sizes)
+    sizes, masses = (
+        strata.masses(samples, values)
+        for values in (lambda rows: rows.counted, lambda rows: rows.weights)
+    )
+    allotted = np.minimum(np.floor(count * masses / masses.sum()), sizes).astype(np.intp)
     if count >= len(sizes):
         allotted = np.maximum(allotted, 1)
     while allotted.sum() != count:
@@ -116,19 +156,17 @@ def _allotted(samples: Examined, count: int, strata: Indices) -> Indices:
             allotted[np.argmax(np.where(allotted < sizes, lacking, -np.inf))] += 1
         else:
             allotted[np.argmin(np.where(allotted > 1, lacking, np.inf))] -= 1
-    return allotted
+    return allotted.tolist()
 
 
-def _with_every_class(samples: Examined, chosen: Indices, ranks: Indices) -> Indices:
+def _with_every_class(best: Sequence[_Ranked], chosen: _Ranked) -> Indices:
     """The best of every class that is missing takes the place of the worst of the others."""
-    if samples.classes is None:
-        return chosen
-    codes, chosen = samples.class_codes, chosen[np.argsort(ranks[chosen])]
-    for missing in np.setdiff1d(np.arange(len(samples.classes)), codes[chosen]):
-        rows = np.flatnonzero((codes == missing) & samples.counted)
-        spare = np.bincount(codes[chosen], minlength=len(samples.classes))[codes[chosen]] > 1
-        chosen[np.flatnonzero(spare)[-1]] = rows[np.argmin(ranks[rows])]
-    return chosen
+    rows, codes = chosen.rows.copy(), chosen.classes.copy()
+    for missing in np.setdiff1d(np.arange(len(best)), codes):
+        spare = np.bincount(codes, minlength=len(best))[codes] > 1
+        place = np.flatnonzero(spare)[-1]
+        rows[place], codes[place] = best[missing].rows[0], missing
+    return rows
 
 
 # --- ways to rank samples: a score each, the largest kept first ---------------------------
@@ -140,58 +178,59 @@ class Method:
 
     Attributes
     ----------
-    scores : function of Examined and Generator
+    scores : function of Samples and Generator
+        An array for every part.
     represents : bool
         Whether the kept rows stand for the dropped ones, so that their weights should add up to
         those of all; otherwise the dropped rows are taken to be of no influence.
-    needed : function of Examined
-        The rows without which nothing is proved: the others may go, or have any weight.
+    needed : function of Samples
+        Rows ↦ those without which nothing is proved: the others may go, or have any weight.
     ranks_needed_first : bool
         Whether those come first in the ranking.
     adapts : bool
         Whether the choice depends on the budget by more than a cut through the ranking.
     """
 
-    scores: Callable[[Examined, np.random.Generator], Array]
+    scores: Callable[[Samples, np.random.Generator], Iterator[Array]]
     represents: bool
-    needed: Callable[[Examined], Mask]
+    needed: Callable[[Samples], Callable[[Rows], Mask]]
     ranks_needed_first: bool = False
     adapts: bool = False
 
 
-def _screening(samples: Examined, rng: np.random.Generator) -> Array:
-    return samples.test_values
+def _screening(samples: Samples, rng: np.random.Generator) -> Iterator[Array]:
+    return (rows.test_values for rows in samples.parts())
 
 
-def _margin(samples: Examined, rng: np.random.Generator) -> Array:
-    return samples.margins
+def _margin(samples: Samples, rng: np.random.Generator) -> Iterator[Array]:
+    return (rows.margins for rows in samples.parts())
 
 
-def _leverage(samples: Examined, rng: np.random.Generator) -> Array:
-    return samples.weights * samples.metric.leverage
+def _leverage(samples: Samples, rng: np.random.Generator) -> Iterator[Array]:
+    return (rows.weights * rows.leverage for rows in samples.parts())
 
 
-def _random(samples: Examined, rng: np.random.Generator) -> Array:
+def _random(samples: Samples, rng: np.random.Generator) -> Iterator[Array]:
     # whatever their weights, which those that are drawn keep
-    return rng.random(len(samples.weights))
+    return (rng.random(len(rows.weights)) for rows in samples.parts())
 
 
-def _hybrid(samples: Examined, rng: np.random.Generator) -> Array:
-    return -Hybrid(samples, rng.random()).first_budgets()
+def _hybrid(samples: Samples, rng: np.random.Generator) -> Iterator[Array]:
+    return (-first for first in Hybrid(samples, rng.random()).first_budgets())
 
 
-def _undecided(samples: Examined) -> Mask:
+def _undecided(samples: Samples) -> Callable[[Rows], Mask]:
     if not samples.certified:
-        return samples.counted
-    return samples.counted & (samples.test_values >= 0)
+        return lambda rows: rows.counted
+    return lambda rows: rows.counted & (rows.test_values >= 0)
 
 
-def _active(samples: Examined) -> Mask:
-    return samples.active
+def _active(samples: Samples) -> Callable[[Rows], Mask]:
+    return lambda rows: rows.active
 
 
-def _all(samples: Examined) -> Mask:
-    return samples.counted
+def _all(samples: Samples) -> Callable[[Rows], Mask]:
+    return lambda rows: rows.counted
 
 
 METHODS: dict[str, Method] = {
@@ -276,7 +315,7 @@ def rank_samples(
     ----------
     X : array, CSR matrix, pandas or polars frame of shape (n_samples, n_features)
         Or rows in blocks, made by `safesift.blocks`, which have their targets and weights with
-        them. They are read in passes, and some numbers of every row are held.
+        them, or of dask. They are read in passes, and some numbers of every row are held.
     y : array of shape (n_samples,), or (n_samples, 2) for intervals
         Any labels for a classification loss, numbers for a regression loss, lower and upper ends
         for an interval loss. None with blocks.
@@ -326,24 +365,34 @@ def rank_samples(
     rng = generator(random_state)
     model = Training(loss, penalty, alpha, l1_ratio, fit_intercept)
     method_named(method)
-    if isinstance(X, BlockSource):
-        refuse_given(
-            "rank_samples", y=(y, None), sample_weight=(sample_weight, None),
-            screening=(screening, "auto"),
-        )  # fmt: skip
-        return ranked(examine_blocks(X, model, seed_of(rng)), method, rng)
+    source = rows_in_blocks(
+        "rank_samples", X, y, sample_weight, None, screening=(screening, "auto")
+    )
+    if source is not None:
+        blocks = examine_blocks(source, model, seed_of(rng))
+        check_ranking(blocks)
+        return ranked(blocks, method, rng)
     return ranked(examine(X, y, model, sample_weight, screening, seed_of(rng)), method, rng)
 
 
-def ranked(samples: Examined, method: str, rng: np.random.Generator) -> Ranking:
+def ranked(samples: Samples, method: str, rng: np.random.Generator) -> Ranking:
     """The ranking of samples that are examined already."""
     how = method_named(method)
-    scores, n_certified = how.scores(samples, rng), None
+    scores, n_certified = list(how.scores(samples, rng)), None
     if how.ranks_needed_first:
-        n_certified = int(how.needed(samples).sum())
+        n_certified = samples.count(how.needed(samples))
     return Ranking(
-        ordered(samples, scores), scores, method, samples.training, n_certified, samples.classes
-    )
+        _ordered(samples, scores), np.concatenate(scores), method, samples.training, n_certified,
+        samples.classes,
+    )  # fmt: skip
+
+
+def _ordered(samples: Samples, scores: Sequence[Array]) -> Indices:
+    """Rows by falling score; samples of weight 0 last. Equal ones as they come."""
+    pairs = list(zip(samples.parts(), scores, strict=True))
+    every = _Ranked.together([_Ranked.of(rows, own) for rows, own in pairs])
+    weightless = np.concatenate([~rows.counted for rows, _ in pairs])
+    return np.lexsort((-every.ties, -every.scores, weightless))
 
 
 def generator(random_state: Any) -> np.random.Generator:

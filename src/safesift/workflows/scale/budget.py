@@ -2,7 +2,7 @@
 
 | what | share |
 | --- | --- |
-| rows that are held (`driver`), each of them twice | 0.4 |
+| rows that are held (`driver`), each of them twice; what compression knows of rows | 0.4 |
 | p × p matrices of all problems in flight, and beside them decoded blocks | 0.4 |
 | the sample (`survey`) | 0.1 |
 | what became of every row (`codes`) | 0.1 |
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from scipy import sparse
 
 from safesift.design.pool import in_words
-from safesift.workflows.scale.driver import PER_HELD_ROW
+from safesift.workflows.scale.driver import HELD_SHARE, PER_HELD_ROW
 from safesift.workflows.scale.reading import Reading
 from safesift.workflows.scale.survey import Surveyed
 
@@ -31,6 +31,11 @@ _MATRIX_SHARE, _CODE_SHARE, _WHOLE_SHARE = 0.4, 0.1, 0.8
 def cache(memory: int) -> float:
     """What decoded blocks may take before there are matrices."""
     return _MATRIX_SHARE * memory
+
+
+def held(memory: int) -> float:
+    """What held rows may take, and after the last pass what is known of single rows."""
+    return HELD_SHARE * memory
 
 
 def codes(memory: int) -> int:

@@ -183,10 +183,10 @@ def proof_nearby(
     at: Evaluation,
     before: Proof,
     balance: Balance,
-    step: float,
+    clearance: float,
     gap: float | None = None,
 ) -> Proof:
-    """What is proved a step away from a proof, a step that is shorter than its clearance.
+    """What is proved some steps away from where rows were read, shorter than their clearances.
 
     Every folded row is on its piece there, so that value and gradient of the reduced problem are
     those of the problem of all rows, and so is `Dual.own_gap`: the dual point is made of the slopes
@@ -204,8 +204,8 @@ def proof_nearby(
         Of that problem.
     before : Proof
     balance : Balance
-    step : float
-        How far the point is from that of the proof, at most.
+    clearance : float
+        How far from this point every folded row stays on its piece.
     gap : float, optional
         That of the reduced problem, for a loss whose pieces are all linear.
     """
@@ -214,7 +214,6 @@ def proof_nearby(
     else:
         radius = _gap_radius(reduced, gap)
     gap = math.inf if math.isnan(gap) else max(gap, 0.0)
-    clearance = (before.clearance - step) * (1.0 - 4 * EPS)
     return Proof(before.problem, at, gap, before.reference, radius, clearance)
 
 

@@ -47,12 +47,13 @@ class Checkpoint:
         if record.exists():
             self._compare(json.loads(record.read_text()), mine)
             return
-        if directory.exists() and any(directory.iterdir()):
+        beside = directory / f".{_RECORD}.part"
+        # a run that was killed before it had its name is nothing else
+        if directory.exists() and any(one != beside for one in directory.iterdir()):
             raise ValueError(
                 f"checkpoint={str(directory)!r} holds something else: name a new directory."
             )
         directory.mkdir(parents=True, exist_ok=True)
-        beside = directory / f".{_RECORD}.part"
         beside.write_text(json.dumps(mine, indent=1))
         os.replace(beside, record)
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.uint8]
+from safesift.workflows.scale.scratch import Scratch
 
-# what is written to a file at a time
-_PIECE = 2**24
+Codes = NDArray[np.uint8]
 
 
 def _bits(n_codes: int) -> int:
@@ -76,47 +72,19 @@ class CodeStore:
         self._sizes = {part: self._packed_size(n) for part, n in self.lengths.items()}
         ends = np.cumsum([n_problems * size for size in self._sizes.values()], dtype=np.int64)
         self._starts = dict(zip(self._sizes, [0, *ends.tolist()[:-1]], strict=True))
-        self._n_bytes = n_bytes = int(ends[-1]) if len(ends) else 0
-        # a file without a name: whatever ends the process, nothing is left of it
-        self._file: Any = None
-        if n_bytes > budget:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as the store
-            weakref.finalize(self, self._file.close)
-        if self._file is None:
-            self._memory = np.zeros(n_bytes, dtype=np.uint8)
-        else:
-            os.ftruncate(self._file.fileno(), n_bytes)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy for somebody else has all of it in memory."""
-        state = dict(vars(self))
-        if self._file is not None:
-            content = os.pread(self._file.fileno(), self._n_bytes, 0)
-            state |= {"_file": None, "_memory": np.frombuffer(content, dtype=np.uint8).copy()}
-        return state
+        self._scratch = Scratch(int(ends[-1]) if len(ends) else 0, budget)
 
     def dump(self, file: IO[bytes]) -> None:
         """Write all of it, a piece at a time."""
-        for start in range(0, self._n_bytes, _PIECE):
-            size = min(_PIECE, self._n_bytes - start)
-            if self._file is None:
-                file.write(self._memory[start : start + size].tobytes())
-            else:
-                file.write(os.pread(self._file.fileno(), size, start))
+        self._scratch.dump(file)
 
     def load(self, file: IO[bytes]) -> None:
         """Read what `dump` has written."""
-        for start in range(0, self._n_bytes, _PIECE):
-            content = file.read(min(_PIECE, self._n_bytes - start))
-            if self._file is None:
-                read = np.frombuffer(content, dtype=np.uint8)
-                self._memory[start : start + len(read)] = read
-            else:
-                os.pwrite(self._file.fileno(), content, start)
+        self._scratch.load(file)
 
     @property
     def on_disk(self) -> bool:
-        return self._file is not None
+        return self._scratch.on_disk
 
     def _packed_size(self, n_rows: int) -> int:
         return -(-n_rows * self._bits // 8)
@@ -127,21 +95,13 @@ class CodeStore:
 
     def get(self, part: int, problem: int) -> Codes:
         """The numbers of one part for one problem."""
-        start, size = self._place(part, problem)
-        if self._file is None:
-            packed = self._memory[start : start + size]
-        else:
-            packed = np.frombuffer(os.pread(self._file.fileno(), size, start), dtype=np.uint8)
+        packed = self._scratch.read(*self._place(part, problem))
         return _unpack(packed, self._bits, self.lengths[part])
 
     def put(self, part: int, problem: int, codes: Codes) -> None:
         """Replace the numbers of one part for one problem."""
-        start, size = self._place(part, problem)
-        packed = _pack(codes, self._bits)
-        if self._file is None:
-            self._memory[start : start + size] = packed
-        else:
-            os.pwrite(self._file.fileno(), packed.tobytes(), start)
+        start, _ = self._place(part, problem)
+        self._scratch.write(start, _pack(codes, self._bits))
 
     def patch(self, part: int, problem: int, rows: NDArray[np.intp], codes: Codes) -> None:
         """Replace the numbers of some rows."""

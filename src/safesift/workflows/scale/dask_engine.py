@@ -18,6 +18,7 @@ from uuid import uuid4
 
 import cloudpickle
 from dask.delayed import delayed
+from distributed import Future
 
 from safesift.arithmetic.threads import using
 from safesift.design.block_source import BlockSource
@@ -25,6 +26,7 @@ from safesift.workflows.scale.engine import Task, Tree, Work
 
 # parts per thread of the cluster that are sent at a time, and the fewest; two batches are under way
 _AHEAD, _FEWEST = 4, 16
+_CLOSED = ("closed", "closing")
 
 
 class Dask:
@@ -41,10 +43,24 @@ class Dask:
                 "client is asynchronous, and passes wait for their results: make it with "
                 "asynchronous=False."
             )
+        if client.status in _CLOSED:
+            raise ValueError("client is closed: make another one.")
         self._client, self._run, self._n_passes = client, uuid4().hex[:12], 0
         self._sent: tuple[BlockSource, Any] | None = None
 
     def carry_out(self, work: Work, tasks: Sequence[Task], take: Callable[[Any], None]) -> Any:
+        try:
+            return self._carried_out(work, tasks, take)
+        except BaseException as error:
+            # what is cancelled with a client is no Exception
+            if self._client.status in _CLOSED and not isinstance(error, KeyboardInterrupt):
+                raise RuntimeError(
+                    "the client was closed in the middle of a pass: make another one, and begin "
+                    "again."
+                ) from error
+            raise
+
+    def _carried_out(self, work: Work, tasks: Sequence[Task], take: Callable[[Any], None]) -> Any:
         self._n_passes += 1
         source, parcel = self._source(work.source), self._put("work", _parcel(work))
         sums = count()
@@ -65,9 +81,12 @@ class Dask:
             while waiting:
                 self._hand_over(waiting, take)
             return _summed(self._client.compute(tree.total()).result())
-        finally:
+        except BaseException:
             # for what was refused, or interrupted, nobody waits any more
-            self._client.cancel([one for batch in waiting for one in batch])
+            futures = [*(one for batch in waiting for one in batch), *tree.nodes]
+            if self._client.status not in _CLOSED:
+                self._client.cancel([one for one in futures if isinstance(one, Future)])
+            raise
 
     def _begun(self, tree: Tree, told: list[Any]) -> list[Any]:
         """Let workers begin with all that is told, and with the sums that the tree waits for."""

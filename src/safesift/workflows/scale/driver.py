@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from safesift.arithmetic.numerics import EPS, length_bound, norm
 from safesift.design.factory import as_design
 from safesift.design.pool import in_words
 from safesift.design.rows import rows_of
+from safesift.penalties import L2
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.evaluation import Folded
 from safesift.problem.problem import Problem
@@ -23,119 +24,28 @@ from safesift.solvers import Screening, Settings, solve_path
 from safesift.solvers.quadratic import Model, minimise
 from safesift.workflows.scale.certificate import Extent, Proof, proof, proof_nearby
 from safesift.workflows.scale.codes import CodeStore
-from safesift.workflows.scale.engine import Engine, Task
+from safesift.workflows.scale.engine import Engine, Task, Tasks
 from safesift.workflows.scale.found import Balance, Found, Held, PartFound
-from safesift.workflows.scale.outcomes import Outcome, PassRecord
+from safesift.workflows.scale.outcomes import PassRecord
 from safesift.workflows.scale.passes import Pass, Query, coded, kinked, pieces_of
 from safesift.workflows.scale.reading import Reading
+from safesift.workflows.scale.sparing import Known
+from safesift.workflows.scale.states import NEAR, State, rounding_of
 
 Array = NDArray[np.float64]
 
-# how far rows are held, in units of how the sample's solution scatters, and as a share of the size
-# of the point; and by how much less once hardly a row moves, next to those that are held
-_WIDE, _NEAR, _NARROWER, _HARDLY_ANY = 3.0, 1e-6, 0.2, 0.01
+# by how much less far rows are held once hardly a row moves, next to those that are held
+_NARROWER, _HARDLY_ANY = 0.2, 0.01
 # the reduced problem is solved to this share of what is asked for; of a loss with kinks its gap is
 # that of all rows
 _SHARPER, _TIGHT, _SHARP = 1e-3, 1e-9, 1e-2
-# the first step is at most so many times as long as the point
-_TRUSTED = 100.0
 # of a quadratic function, relative to its curvature
 _DAMPING = 1e-13
 # what held rows may take, as a share of the budget; a held row is held twice while it is solved for
-_HELD_SHARE, PER_HELD_ROW = 0.4, 512
+HELD_SHARE, PER_HELD_ROW = 0.4, 512
 MOST_PASSES = 50
 # a value that follows from what is folded is told if so much of it is rounding, at most
-_EXACT = 1e-10
-# a gap of more than this share of the least one so far, and a value that did not fall by this share
-# of it, is little gained; then rows are held so many times as far. After so many such passes in a
-# row in which the value neither rose nor fell by what is asked for nothing more is expected
-_LITTLE, _FALL, _WIDER, _MOST_IDLE = 0.5, 0.1, 4.0, 6
-
-
-class State:
-    """One problem on its way.
-
-    Parameters
-    ----------
-    number : int
-    query : Query
-    unit : float
-        The scale of its predictions.
-    decides : bool
-        Whether it is to be told what became of its rows: a fold needs no more than its model.
-    """
-
-    def __init__(self, number: int, query: Query, unit: float, decides: bool = True) -> None:
-        self.number, self.query, self.unit, self.decides = number, query, unit, decides
-        self.balance = Balance()
-        # the proof of the last pass, that of the least value and that of the smallest gap
-        self.proof: Proof | None = None
-        self.best: Proof | None = None
-        self.sharpest: Proof | None = None
-        self.history: list[PassRecord] = []
-        self.wide, self.done = _WIDE, False
-        # passes in a row in which little was gained, and of those nothing at all
-        self.last_try, self.in_vain, self.idle = False, 0, 0
-        self.spread, self.all_held = query.spread, False
-        # how far a step may lead: nobody knows how far a model made of pieces can be trusted
-        spread = 0.0 if query.spread is None else norm(query.spread)
-        self.trust = _TRUSTED * (norm(query.point) + spread + unit)
-
-    @property
-    def proved(self) -> Proof:
-        assert self.proof is not None
-        return self.proof
-
-    @property
-    def active(self) -> bool:
-        """Whether another pass is worth it."""
-        return not self.done and self.idle < _MOST_IDLE
-
-    def note(self, found: Proof, asked: float) -> None:
-        """Take what a pass has proved, and count it as one in vain where that is hardly more.
-
-        Parameters
-        ----------
-        found : Proof
-        asked : float
-            The gap that is asked for.
-        """
-        least, best = self.sharpest, self.best
-        fall = 0.0 if best is None else best.at.value - found.at.value
-        gained = least is None or found.gap <= _LITTLE * least.gap
-        if least is not None and math.isfinite(least.gap):
-            gained |= fall >= max(_FALL * least.gap, _rounding(found))
-        self.in_vain = 0 if gained else self.in_vain + 1
-        self.idle = self.idle + 1 if not gained and abs(fall) < max(asked, _rounding(found)) else 0
-        self.proof = found
-        if least is None or found.gap < least.gap:
-            self.sharpest = found
-
-    def go_to(self, point: Array) -> None:
-        """The point of the next pass; where little was gained, more rows are held there.
-
-        They are expected to move as far as they do on the way to that point, and further with
-        every such pass, until all of them are held that the budget allows. And the gap is measured
-        in another way, too.
-        """
-        query, near = self.query, self.query.near
-        if self.in_vain:
-            way = (point - query.point)[:, None]
-            spread = way if self.spread is None else np.concatenate([self.spread, way], axis=1)
-            self.wide = max(self.wide, _WIDE) * _WIDER
-            near = max(near, _NEAR * norm(point)) * _WIDER**2
-            query = replace(query, spread=spread, direct=True)
-        self.query = replace(query, point=point, near=near)
-
-    def outcome(self) -> Outcome:
-        """Where it ended: where the gap is smallest, unless rows are decided elsewhere."""
-        proved = self.proved if self.done or self.sharpest is None else self.sharpest
-        coef, intercept = proved.problem.split(proved.at.point)
-        share = self.query.share or 1.0
-        return Outcome(
-            coef, intercept, proved.gap / share, proved.relative_gap, proved.at.value / share,
-            self.done and self.decides and proved.decides, tuple(self.history),
-        )  # fmt: skip
+_EXACT = 1e-9
 
 
 class _Proposed(NamedTuple):
@@ -143,11 +53,6 @@ class _Proposed(NamedTuple):
 
     point: Array
     gap: float | None = None
-
-
-def _rounding(proved: Proof) -> float:
-    """Differences of values below that are none."""
-    return 64 * EPS * abs(proved.at.value)
 
 
 class Driver:
@@ -190,8 +95,9 @@ class Driver:
         self._reading, self._extent, self._codes = reading, extent, codes
         self._engine, self._tol, self._folds, self._nothing = engine, tol, folds, nothing
         self._row_bytes = 2 * row_bytes + PER_HELD_ROW
-        self._budget = _HELD_SHARE * reading.source.memory
+        self._budget = HELD_SHARE * reading.source.memory
         self._began, self.n_passes, self._save = time.perf_counter(), n_passes, save
+        self._known: Known | None = None
 
     def run(self, states: Sequence[State], most_passes: int = MOST_PASSES) -> None:
         """Go on until all problems are done, or so many passes are made for them."""
@@ -212,10 +118,15 @@ class Driver:
     def _step(self, active: list[State]) -> None:
         """One pass, and what comes of it for every problem that is not done."""
         self._prepare(active)
-        found, held = self._pass([state.query for state in active], active)
+        parts = self._to_read(active)
+        found, held = self._pass(active, parts)
         self.n_passes += 1
-        for k, state in enumerate(active):
-            self._take(state, found[k], active, len(held))
+        whole = len(parts) == len(self._codes.lengths)
+        taken = [self._take(state, found[k], active, held, k, whole)
+                 for k, state in enumerate(active)]  # fmt: skip
+        if not all(taken):
+            self._known = None  # at these points all parts are to be read
+            return
         progress.report(self._news(active), self.n_passes, MOST_PASSES)
         for k, state in enumerate(active):
             own = held.of(k)
@@ -252,31 +163,60 @@ class Driver:
             if query.anew and query.after is not None:
                 query = replace(query, after=places.get(query.after))
             size = norm(query.point) or state.unit
-            near = max(query.near, _NEAR * size)
+            near = max(query.near, NEAR * size)
             state.query = replace(query, wide=state.wide, near=near)
 
-    def _pass(self, queries: list[Query], active: list[State]) -> tuple[Sequence[Found], Held]:
+    def _to_read(self, active: list[State]) -> list[int]:
+        """Parts in which a row may have left its piece since they were read, or all of them."""
+        everyone, known = list(self._codes.lengths), self._known
+        self._known = None
+        if known is None or not all(map(_sparing, active)):
+            return everyone
+        known = known.among([state.number for state in active])
+        if known is None:
+            return everyone
+        steps = [_length(state.query.point - state.proved.at.point) for state in active]
+        # rows that are to be decided by a ball keep that distance, too
+        needs = [step + state.ball for step, state in zip(steps, active, strict=True)]
+        parts = known.due(needs)
+        if not 0 < len(parts) < len(everyone):
+            return everyone
+        known.move(steps)
+        self._known = known
+        return parts
+
+    def _pass(self, active: list[State], parts: list[int]) -> tuple[list[Found], Held]:
+        """Read some parts; what is found of all of them, and the rows that are held of all."""
+        queries, numbers = [state.query for state in active], [state.number for state in active]
         n_rows = self._extent.n_rows
         most = self._budget / self._row_bytes / max(n_rows, 1) if self._folds else 1.0
         task = Pass(self._reading, tuple(queries), most, self._folds)
-        numbers = [state.number for state in active]
-        parts = list(self._codes.lengths)
-        tasks = _Tasks(self._codes, parts, numbers)
+        store, known = self._codes, self._known
+        tasks = Tasks(parts, lambda part: Task(part, [store.get(part, k) for k in numbers]))
         held = [self._nothing.wanted_by(len(queries))]
-        n_bytes, n_seen = 0.0, 0
+        if known is None:
+            known = Known(numbers)
+        else:
+            held.append(known.held_elsewhere(parts))
+        n_bytes, n_seen, n_rows = 0.0, 0, sum(store.lengths[part] for part in parts)
 
         def take(result: PartFound) -> None:
             nonlocal n_bytes, n_seen
             for number, codes in zip(numbers, result.codes, strict=True):
-                self._codes.put(result.part, number, codes)
+                store.put(result.part, number, codes)
+            known.put(result.part, result.notes)
             held.extend(result.held)
             n_bytes += self._row_bytes * sum(map(len, result.held))
-            n_seen += self._codes.lengths[result.part]
+            n_seen += store.lengths[result.part]
             progress.report_within(f"pass {self.n_passes + 1}", n_seen, n_rows)
             if n_bytes > 2 * self._budget and not self._folds:
                 raise MemoryError(self._too_many(n_bytes, n_seen))
 
-        return self._engine.carry_out(task, tasks, take), Held.together(held)
+        found = self._engine.carry_out(task, tasks, take)
+        known.held = Held.together(held)
+        # a run that goes on after it was killed has no rows at hand
+        self._known = known if self._save is None else None
+        return [known.whole(k, one) for k, one in enumerate(found)], known.held
 
     def _too_many(self, n_bytes: float, n_rows: int) -> str:
         memory = self._reading.source.memory
@@ -285,8 +225,10 @@ class Driver:
             f"after {n_rows} rows, and memory is {in_words(memory)}: increase memory, or alpha."
         )
 
-    def _take(self, state: State, found: Found, active: list[State], n_held: int) -> None:
-        """What a pass found about one problem."""
+    def _take(
+        self, state: State, found: Found, active: list[State], held: Held, k: int, whole: bool
+    ) -> bool:
+        """What a pass found about one problem; False where some parts alone do not tell."""
         query = state.query
         base = state.balance
         if query.anew:
@@ -299,17 +241,25 @@ class Driver:
         state.query = replace(query, anew=not query.exact, after=None)
         if state.history and found.n_moved <= _HARDLY_ANY * state.history[-1].n_undecided:
             state.wide *= _NARROWER
-        problem = self._extent.problem(query, found, state.unit, found.constant)
         state.all_held = query.exact and found.n_decided == 0
-        found_here = proof(problem, query, found, state.balance)
+        found_here: Proof | None
+        if whole:
+            problem = self._extent.problem(query, found, state.unit, found.constant)
+            found_here = proof(problem, query, found, state.balance)
+        else:
+            found_here = self._proved(state, held.of(k), query.point, found.clearance)
+        if found_here is None:
+            return False
         state.note(found_here, self._tol * found_here.reference)
         proved, share = state.proved, state.query.share or 1.0
         state.history.append(
             PassRecord(
                 self.n_passes, time.perf_counter() - self._began, proved.gap / share,
-                proved.relative_gap, found.n_kept, found.n_undecided, n_held, found.n_moved,
+                proved.relative_gap, found.n_kept, found.n_undecided, len(held),
+                found.n_moved,
             )
         )  # fmt: skip
+        return True
 
     def _folded(self, state: State) -> Folded:
         return state.balance.folded(len(state.query.point))
@@ -330,14 +280,14 @@ class Driver:
     def _next(self, state: State, held: Held) -> _Proposed:
         """The solution of the reduced problem; halfway back, where the last one was worse."""
         proved, best = state.proved, state.best
-        if best is not None and not proved.at.value <= best.at.value + _rounding(proved):
+        if best is not None and not proved.at.value <= best.at.value + rounding_of(proved):
             if state.all_held:
                 return self._minimum(state, held, proved)  # of the problem itself
             state.trust = 0.5 * norm(proved.at.point - best.at.point)
             return _Proposed(0.5 * (best.at.point + proved.at.point))
         state.best = proved
         if state.last_try and math.isfinite(proved.radius):
-            state.query = replace(state.query, near=max(state.query.near, 4.0 * proved.radius))
+            state.decide_within(proved.radius)
         found = self._minimum(state, held, proved)
         way = found.point - proved.at.point
         length = norm(way)
@@ -353,22 +303,34 @@ class Driver:
         Value and gradient on all rows are then those of the reduced problem, and no pass is needed.
         """
         query, before, point = state.query, state.proved, proposed.point
-        step = length_bound(point - before.at.point) * (1.0 + 16 * EPS)
-        if not (step < before.clearance and query.exact and len(held)):
+        step = _length(point - before.at.point)
+        if not (step < before.clearance and query.exact):
             return None
-        problem = replace(self._held_problem(query, held), folded=state.balance.folded_at(point))
-        at = problem.evaluate(point)
-        if not problem.rounding(at).value <= _EXACT * abs(at.value):
+        clearance = (before.clearance - step) * (1.0 - 4 * EPS)
+        found = self._proved(state, held, point, clearance, proposed.gap)
+        if found is None:
             return None
-        found = proof_nearby(problem, at, before, state.balance, step, proposed.gap)
         if not found.relative_gap <= self._tol:
             return None
         if found.decides or not state.decides or state.last_try or math.isinf(found.radius):
             return found
         # held as far as that ball reaches, they are decided by one more pass
         state.last_try = True
-        state.query = replace(query, near=max(query.near, 4.0 * found.radius))
+        state.decide_within(found.radius)
         return None
+
+    def _proved(
+        self, state: State, held: Held, point: Array, clearance: float, gap: float | None = None
+    ) -> Proof | None:
+        """What the reduced problem proves where every folded row is on its piece."""
+        if not len(held):
+            return None
+        folded = state.balance.folded_at(point)
+        problem = replace(self._held_problem(state.query, held), folded=folded)
+        at = problem.evaluate(point)
+        if not problem.rounding(at).value <= _EXACT * abs(at.value):
+            return None
+        return proof_nearby(problem, at, state.proved, state.balance, clearance, gap)
 
     def _end_there(self, state: State, held: Held, found: Proof) -> None:
         """Be done without another pass."""
@@ -445,22 +407,16 @@ class Driver:
             self._codes.put(part, state.number, np.where(codes == 1, 1, 0).astype(np.uint8))
 
 
-@dataclass(frozen=True)
-class _Tasks(Sequence):
-    """For every part its number and what is known of its rows, unpacked when it is asked for."""
+def _length(step: Array) -> float:
+    """At most so far."""
+    return length_bound(step) * (1.0 + 16 * EPS)
 
-    codes: CodeStore
-    parts: list[int]
-    numbers: list[int]
 
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[k] for k in range(*place.indices(len(self)))]
-        part = self.parts[place]
-        return Task(part, [self.codes.get(part, number) for number in self.numbers])
+def _sparing(state: State) -> bool:
+    """Whether what is folded and held tells all that a pass does: slopes, and a gap of these."""
+    query = state.query
+    smooth = query.exact and not kinked(query.loss)
+    return smooth and isinstance(query.penalty, L2) and not query.anew and not query.direct
 
 
 def _expansion(folded: Folded, proved: Proof) -> Folded:

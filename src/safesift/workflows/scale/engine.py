@@ -40,6 +40,22 @@ def _task(part: int, codes: Sequence[Packed]) -> Task:
     return Task(part, [one.unpacked() for one in codes])
 
 
+@dataclass(frozen=True)
+class Tasks(Sequence):
+    """Tasks that are made when they are asked for."""
+
+    parts: Sequence[int]
+    make: Callable[[int], Task]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self.make(part) for part in self.parts[place]]
+        return self.make(self.parts[place])
+
+
 class Work(Protocol):
     """What a pass does.
 

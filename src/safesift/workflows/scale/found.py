@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -153,15 +153,38 @@ class Held:
         none = np.zeros((0, n_problems), dtype=bool)
         return Held(self.parts[:0], self.places[:0], self.X[:0], self.y[:0], self.weights[:0], none)
 
-    def of(self, problem: int) -> Held:
-        """Those that one problem wants."""
-        rows = np.flatnonzero(self.wanted[:, problem])
+    def take(self, rows: NDArray[np.intp]) -> Held:
+        """Some of them, by rising numbers."""
         if len(rows) == len(self):
             return self
         return Held(
             self.parts[rows], self.places[rows], self.X[rows], self.y[rows], self.weights[rows],
             self.wanted[rows],
         )  # fmt: skip
+
+    def of(self, problem: int) -> Held:
+        """Those that one problem wants."""
+        return self.take(np.flatnonzero(self.wanted[:, problem]))
+
+    def wanted_among(self, problems: list[int]) -> Held:
+        """Those that some problems want, for these only."""
+        if problems == list(range(self.wanted.shape[1])):
+            return self
+        mine = replace(self, wanted=self.wanted[:, problems])
+        return mine.take(np.flatnonzero(mine.wanted.any(axis=1)))
+
+
+class Note(NamedTuple):
+    """Of one problem in one part: see `Found`."""
+
+    clearance: float
+    n_kept: int
+    n_undecided: int
+    n_decided: int
+
+    @classmethod
+    def of(cls, found: Found) -> Note:
+        return cls(found.clearance, found.n_kept, found.n_undecided, found.n_decided)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,21 +198,24 @@ class PartFound:
     codes : list of arrays
         For every problem the piece of every row, as `Codes` has them.
     held : list of Held
+    notes : tuple of Note
+        One for every problem; none of a part without rows.
     """
 
     part: int
     problems: tuple[Found, ...]
     codes: list[NDArray[np.uint8]]
     held: list[Held]
+    notes: tuple[Note, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """It travels with two bits or four for a row."""
         packed = [Packed.of(one) for one in self.codes]
-        return _part_found, (self.part, self.problems, packed, self.held)
+        return _part_found, (self.part, self.problems, packed, self.held, self.notes)
 
 
-def _part_found(part: int, problems: Any, codes: list[Packed], held: Any) -> PartFound:
-    return PartFound(part, problems, [one.unpacked() for one in codes], held)
+def _part_found(part: int, problems: Any, codes: list[Packed], held: Any, notes: Any) -> PartFound:
+    return PartFound(part, problems, [one.unpacked() for one in codes], held, notes)
 
 
 # --- what is folded, of rows that come and go -------------------------------------------------

@@ -43,10 +43,16 @@ def samples_on_device(
     who: str, X: Any, y: Any, sample_weight: Any, device: str | None
 ) -> tuple[Any, Any, Any]:
     """What is passed as samples; blocks that are asked for on a device are moved there."""
-    if device is None or not isinstance(X, BlockSource):
+    if not goes_to_device(X, device):
         return X, y, sample_weight
     refuse_given(who, y=(y, None), sample_weight=(sample_weight, None))
+    assert device is not None
     return on_device(X, device)
+
+
+def goes_to_device(X: Any, device: str | None) -> bool:
+    """Whether these are blocks, and a device is asked for."""
+    return device is not None and isinstance(X, BlockSource)
 
 
 def on_device(source: BlockSource, device: str) -> DeviceSamples:

@@ -27,7 +27,7 @@ from safesift.problem.inputs import as_intervals
 from safesift.problem.problem import Problem, evaluate_together
 from safesift.problem.risk import Risk, Targets, WeightedRows
 from safesift.workflows.scale.engine import Task
-from safesift.workflows.scale.found import Found, Held, PartFound, RaySums, added
+from safesift.workflows.scale.found import Found, Held, Note, PartFound, RaySums, added
 from safesift.workflows.scale.reading import Reading, Ready, Weighted
 
 Array = NDArray[np.float64]
@@ -172,7 +172,8 @@ class Pass:
 
     def parted(self, found: PartFound) -> tuple[tuple[Found, ...], PartFound]:
         """Sums are added up, the pieces of rows and those that are held are told."""
-        return found.problems, replace(found, problems=())
+        notes = tuple(map(Note.of, found.problems))
+        return found.problems, replace(found, problems=(), notes=notes)
 
     def __call__(self, task: Task) -> PartFound:
         """What is found in a part, given the pieces on which its rows are folded so far."""

@@ -27,7 +27,7 @@ from safesift.workflows.scale.budget import Size
 from safesift.workflows.scale.certificate import Extent
 from safesift.workflows.scale.checkpoint import Checkpoint
 from safesift.workflows.scale.codes import CodeStore, RowMask
-from safesift.workflows.scale.driver import MOST_PASSES, Driver, State
+from safesift.workflows.scale.driver import MOST_PASSES, Driver
 from safesift.workflows.scale.engine import Engine, Task, engine_for
 from safesift.workflows.scale.folds import Folds
 from safesift.workflows.scale.found import Held
@@ -36,6 +36,7 @@ from safesift.workflows.scale.passes import Query, flat_codes, kinked, piecewise
 from safesift.workflows.scale.reading import Reading, Scaling
 from safesift.workflows.scale.remembering import Remembered
 from safesift.workflows.scale.start import sample_problems, start
+from safesift.workflows.scale.states import State
 from safesift.workflows.scale.survey import Survey, Surveyed
 from safesift.workflows.scale.whole import solve_whole
 
@@ -272,14 +273,15 @@ class _Passes:
             reading.remembered.shrink(size.cache_beside(at_once if matrices else 0))
 
         def save(n_passes: int) -> None:
-            if self._checkpoint is not None:
-                plain = replace(model, class_weights=None)
-                known = {
-                    "surveyed": surveyed, "model": plain, "size": size, "states": states,
-                    "n_passes": n_passes,
-                }  # fmt: skip
-                self._checkpoint.save(n_passes, known, self._codes)
+            assert self._checkpoint is not None
+            plain = replace(model, class_weights=None)
+            known = {
+                "surveyed": surveyed, "model": plain, "size": size, "states": states,
+                "n_passes": n_passes,
+            }  # fmt: skip
+            self._checkpoint.save(n_passes, known, self._codes)
 
+        saves = self._checkpoint is not None
         X = sample.X[:1] if reading.scaling is None else reading.scaling.applied(sample.X[:1])
         none = np.zeros(0, dtype=np.intp)
         driver = Driver(
@@ -291,10 +293,10 @@ class _Passes:
             folds=matrices or kinked(model.loss),
             nothing=Held(none, none, X[:0], sample.y[:0], np.zeros(0), np.zeros((0, 1), bool)),
             row_bytes=size.row_bytes,
-            save=save,
+            save=save if saves else None,
             n_passes=n_passes,
         )
-        if n_passes == 1:
+        if saves and n_passes == 1:
             save(1)
         for first in range(0, len(states), at_once):
             driver.run(states[first : first + at_once])

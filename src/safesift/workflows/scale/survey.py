@@ -15,7 +15,7 @@ from safesift.design.block_source import Block, BlockSource
 from safesift.design.factory import as_design
 from safesift.design.pool import stacked
 from safesift.design.rows import rows_of
-from safesift.problem.inputs import as_intervals
+from safesift.problem.inputs import as_intervals, check_labels
 from safesift.workflows.scale.engine import Task
 from safesift.workflows.scale.remembering import Remembered
 
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 _SHARE, _LEAST, _OF_A_LABEL = 1 / 16, 2048, 256
 # the sample's share of the budget, and the most rows of it
 _BUDGET, _MOST = 1 / 10, 400_000
+# labels of a block that are looked at for what they are
+_LOOKED_AT = 20
 
 
 class Moments(NamedTuple):
@@ -223,7 +225,17 @@ class Survey:
                 "a classification loss needs labels: use a regression loss, or whole numbers or "
                 "strings for labels."
             )
-        labels, firsts, counts = np.unique(y[carrying], return_index=True, return_counts=True)
+        try:
+            if y.dtype == object:
+                check_labels(y[:_LOOKED_AT])
+            labels, firsts, counts = np.unique(y[carrying], return_index=True, return_counts=True)
+        except TypeError:
+            raise ValueError(
+                f"{place}: y mixes labels of different types: make all of them strings, or all of "
+                "them whole numbers."
+            ) from None
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
         # pairwise sums, as W itself is one
         weights = [float(block.weights[carrying & (y == label)].sum()) for label in labels]
         order, names = np.argsort(firsts), labels.tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -54,7 +56,7 @@ class Gathering:
 
 def gathered(reading: Reading, engine: Engine, n_rows: int) -> tuple[Any, Weighted]:
     """All rows of a source, each held once."""
-    matrix, samples = _Matrix(n_rows), list[Weighted]()
+    matrix, samples = GrowingMatrix(n_rows), list[Weighted]()
 
     def take(blocks: list[tuple[Any, Weighted]]) -> None:
         for X, own in blocks:
@@ -70,11 +72,18 @@ def gathered(reading: Reading, engine: Engine, n_rows: int) -> tuple[Any, Weight
     return matrix.whole(), Weighted(y, weights, folds)
 
 
-class _Matrix:
-    """A matrix that grows block by block; the rows of a dense one are copied into their place."""
+class GrowingMatrix:
+    """A matrix that grows block by block; the rows of a dense one are copied into their place.
 
-    def __init__(self, n_rows: int) -> None:
-        self._n_rows, self._done = n_rows, 0
+    Parameters
+    ----------
+    n_rows : int
+    budget : float, optional
+        What may be held in memory, in bytes: beyond that it is a map of a nameless file.
+    """
+
+    def __init__(self, n_rows: int, budget: float = math.inf) -> None:
+        self._n_rows, self._done, self._budget = n_rows, 0, budget
         self._sparse: list[Any] = []
         self._dense: NDArray | None = None
 
@@ -82,13 +91,20 @@ class _Matrix:
         if sparse.issparse(X):
             self._sparse.append(X)
             return
-        if self._dense is None:
-            self._dense = np.empty((self._n_rows, X.shape[1]), dtype=X.dtype)
-        kind = np.result_type(self._dense, X)
-        if kind != self._dense.dtype:
-            self._dense = self._dense.astype(kind)
+        kind = X.dtype if self._dense is None else np.result_type(self._dense, X)
+        if self._dense is None or kind != self._dense.dtype:
+            wider = self._empty((self._n_rows, X.shape[1]), kind)
+            if self._dense is not None:
+                wider[: self._done] = self._dense[: self._done]
+            self._dense = wider
         self._dense[self._done : self._done + len(X)] = X
         self._done += len(X)
+
+    def _empty(self, shape: tuple[int, int], kind: Any) -> NDArray:
+        if math.prod(shape) * kind.itemsize <= self._budget:
+            return np.empty(shape, kind)
+        with tempfile.TemporaryFile() as file:  # the map keeps it
+            return np.memmap(file, kind, "w+", shape=shape)
 
     def whole(self) -> Any:
         if self._dense is None:
