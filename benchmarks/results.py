@@ -23,8 +23,18 @@ def machine() -> dict[str, Any]:
             versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             versions[package] = None
-    words = f"{_processor()}, {os.cpu_count()} cores, {pages / 2**30:.0f} GiB"
+    words = f"{_processor()}, {_cores()}, {pages / 2**30:.0f} GiB"
     return {"machine": words, "versions": versions}
+
+
+def _cores() -> str:
+    """Those that this process may use, of those there are."""
+    there = os.cpu_count()
+    try:
+        mine = len(os.sched_getaffinity(0))
+    except AttributeError:
+        return f"{there} cores"
+    return f"{there} cores" if mine == there else f"{mine} of {there} cores"
 
 
 def _processor() -> str:
