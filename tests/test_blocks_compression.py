@@ -100,7 +100,7 @@ def test_rows_that_are_too_many_to_be_sorted_are_spread_as_evenly(monkeypatch, i
     """Every tenth of the predictions of a class gives its share, also where few are looked at."""
     X, y, _ = samples()
     rows = ss.blocks.arrays(X, y, memory="2 MB")
-    monkeypatch.setattr(compressed_samples, "_MOST_VALUES", 100)
+    monkeypatch.setattr(compressed_blocks, "_MOST_VALUES", 100)
     monkeypatch.setattr(compressed_samples, "_FEWEST_OF_A_CLASS", 50)
     small = ss.compress(rows, n_keep=600, alpha=1e-3, random_state=0)
     model = ss.SafeClassifier(alpha=1e-3).fit(X, y)

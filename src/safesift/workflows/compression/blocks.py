@@ -43,6 +43,8 @@ Mask = NDArray[np.bool_]
 _TOLERANCE = 1e-7
 # rows whose numbers are looked at a time
 _AT_ONCE = 2**16
+# values from which quantiles are told, and the share of the budget that each is worth, in bytes
+_MOST_VALUES, _PER_VALUE = 2**20, 400
 # what a ranking holds of a row while it is made
 _PER_RANKED = 120
 
@@ -301,6 +303,10 @@ class ExaminedBlocks(Samples):
     def weighted(self) -> bool:
         """Whether some weight is not 1."""
         return self.count(lambda rows: rows.weights != 1.0) > 0
+
+    @property
+    def most_values(self) -> int:
+        return min(_MOST_VALUES, self.reading.source.memory // _PER_VALUE)
 
     def parts(self) -> Iterator[NotedRows]:
         return (NotedRows(*piece) for piece in self._noted[0].pieces(_AT_ONCE))

@@ -6,6 +6,7 @@ them adds up, counts, and keeps what may be chosen, and holds no number of every
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -22,8 +23,8 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# values of all classes together from which their quantiles are told
-_MOST_VALUES, _FEWEST_OF_A_CLASS = 2**20, 2**12
+# values from which the quantiles of a class are told, where there are that many
+_FEWEST_OF_A_CLASS = 2**12
 
 
 class Rows(Protocol):
@@ -169,6 +170,11 @@ class Samples(ABC):
         return self.sum(lambda rows: (rows.weights / divisor) * rows.leverage)
 
     @property
+    def most_values(self) -> int:
+        """Of all classes together, from which their quantiles are told."""
+        return sys.maxsize
+
+    @property
     def n_classes(self) -> int:
         return 1 if self.classes is None else len(self.classes)
 
@@ -184,7 +190,7 @@ class Samples(ABC):
 
         All of them where they are not many, else every so many-th in the order of the rows.
         """
-        most = max(_MOST_VALUES // self.n_classes, _FEWEST_OF_A_CLASS)
+        most = max(self.most_values // self.n_classes, _FEWEST_OF_A_CLASS)
         strides, seen = -(-self.class_sizes // most), np.zeros(self.n_classes, dtype=np.intp)
         found: list[list[Array]] = [[] for _ in range(self.n_classes)]
         for rows in self.parts():
