@@ -268,10 +268,8 @@ class Loss:
             off = z.rad + ar.exp_error * (4 + 4 * size)
             v, value = 1 - grown, size - (1 - grown)
             if self.name == "logistic":  # log(1 + e^−z)
-                v, value = (
-                    1 / (1 + grown),
-                    np.maximum(-z.mid, 0) + ar.call("ln", 1 + ar.call("exp", -size)),
-                )
+                small = ar.call("ln", 1 + ar.call("exp", -size))
+                v, value = 1 / (1 + grown), np.maximum(-z.mid, 0) + small
             return Near(value, off), Near(-self.y * v, off)
         if self.k == 0:
             known = self.verdicts(t.low, t.up) > 0
@@ -410,8 +408,8 @@ class Problem:
         """
         limit = np.maximum(self.tau.low, 0)
         inner = v.clip(-limit, limit)
-        # τ itself is known up to an error, by which v − s is off, too
-        inner = Near(inner.mid, inner.rad + (self.tau.up - limit))
+        # τ itself is known up to an error, by which v − s is off, too, but not by more than 2τ
+        inner = Near(inner.mid, np.minimum(inner.rad, 2 * limit) + (self.tau.up - limit))
         kinks, s = (self.tau * abs(near(x)) + inner * x).clip(0, math.inf).sum(), v - inner
         if not self.strong:
             return kinks + (s * x).sum() + near(abs(s).up.max()) * self.whole
@@ -432,7 +430,7 @@ class Problem:
         surplus/mass (or 1), which is no more than an error of η|ν| in ν. As f* is convex and
         f*(0) = 0, a row whose ν shrinks by a share of η or less adds at most η·f(t_i).
         """
-        p, (t, f, slope), base, eta = self.p, self.predict(x), near(0.0), 0
+        p, (t, f, slope), base, eta, surplus = self.p, self.predict(x), near(0.0), 0, 0
         if not self.smooth:
             slope = near(nu)
             base = (self.share * (f + self.loss.conjugate(nu) - t * slope)).sum()
@@ -446,7 +444,8 @@ class Problem:
         # ‖x*‖₁ ≤ whole for l1, as N(x*) ≤ P(x*) ≤ P(x), all losses being ≥ 0, or by the ball
         if not self.strong:
             self.whole = self.radius if self.is_ball else (near(total.up) / self.tau).up
-        gap = base + losses * eta + self.penalty_gap(x[:p], v) + slack
+        rest = base + self.penalty_gap(x[:p], v) + slack
+        gap, self.rest, self.surplus = rest + losses * eta, rest, near(surplus)
         self.gap = np.minimum(gap.up, total.up)
         self.floor = np.maximum(self.floor, (total - self.gap).low)
         self.model, self.slopes, self.moved = x, v, near(self.gap) * 2
@@ -486,6 +485,9 @@ class Problem:
         At an optimum there are ν_i ∈ ∂f(t*_i) with Σ share_i ν_i = 0. If c* − c ≤ low then t*_i ≤
         t_i + r_i + low, and Σ share_i ν_i is at most the sum of the largest subgradients there: if
         that is below 0, c* − c > low. In the same way for high.
+
+        Then slopes need not be shrunk until they cancel: with ν as they are P(x, c) − P(x*, c*) is
+        at most the rest of the gap and Σ share_i ν_i·(c − c*). So another ball may be smaller.
         """
         t, moved = self.predict(self.model)[0], near(self.row_norms()) * self.close
         sums = [t + moved + low, t - moved + high]
@@ -494,6 +496,9 @@ class Problem:
         need(fine, "the intercept is not in its bounds")
         found = self.loss.verdicts((t - moved + low).low, (t + moved + high).up)
         self.proved = np.where(self.proved == 0, found, self.proved)
+        if self.strong and not self.is_ball:
+            gap = self.rest + self.surplus * np.maximum(-low, high)
+            self.close = np.minimum(self.close, ar.root((near(gap.up) * 2 / self.kappa).up))
 
     # --- rule: region -------------------------------------------------------------------------
 
@@ -674,7 +679,7 @@ def read_data(path, s):
     data, pairs = Data(file, n, p, s["transform"]), LOSSES[s["loss"]["name"]][0] == "interval"
     # what an empty cell of a table stands for; that of a label is a label
     empty = [None] if s["labels"] is not None else [-math.inf, math.inf] if pairs else [math.nan]
-    found = [file.column(*one) for one in zip(s["target"], empty, strict=False)]
+    found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
     data.target = np.column_stack(found)
     readable(data.target.shape == (n, 1 + pairs), "y has another shape")
     own = {"weight": np.ones(n), "epsilons": np.full(n, s["loss"].get("epsilon", 0.0))}
@@ -705,7 +710,7 @@ def targets(statement, data, positive):
 # parameters; what is taken as it is
 PENALTIES = {"l2": (), "l1": (), "elastic_net": ("l1_ratio",)}
 PENALTIES |= {"l2_ball": ("radius",), "l1_ball": ("radius",)}
-PLAIN = ("labels", "features", "target", "weight", "epsilons", "root", "verdicts", "slots")
+PLAIN = ("labels", "features", "weight", "epsilons", "root", "verdicts", "slots")
 PLAIN += ("root_before", "slots_before")
 
 
@@ -735,12 +740,14 @@ def understood(text):
         **parameters(s, ["alpha"]),
         "intercept": bool(s["intercept"]),
         "kernel": bool(s["kernel"]),
+        "target": [*s["target"]],
         **{name: s[name] for name in PLAIN},
         "transform": [[name, [float(one) for one in given]] for name, given in s["transform"]],
         "gaps": [float(gap) for gap in s["gaps"]],
         "rules": [[*rules] for rules in s["rules"]],
     }
     readable(json.dumps(again, allow_nan=False) == text, "something is missing, unknown or odd")
+    readable(s["epsilons"] is None or "epsilon" in LOSSES[loss["name"]][1], "there is no epsilon")
     readable(not s["kernel"] or (penalty["name"] == "l2" and n == p), "a kernel has its own norm")
     labels, lists = s["labels"], [s["features"], *(given for _, given in s["transform"])]
     readable((labels is None) == (kind in ("number", "interval")), "labels are for such losses")

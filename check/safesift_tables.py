@@ -58,6 +58,8 @@ class TableFile:
     def __init__(self, path, features):
         self.path, self.features = Path(path), features
         readable(self.path.suffix in (".csv", ".parquet"), "the proof is about a table")
+        known = [feature.keys() == {"column", "equals"} for feature in features]
+        readable(known, "a feature is a column, or whether it equals something")
 
     def tables(self, names, n_rows):
         """Blocks of rows as {name: cells}; a name that is there twice means nothing."""

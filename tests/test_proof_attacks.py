@@ -33,8 +33,8 @@ def forged(
     statement = {
         "format": checker.FORMAT, "n_samples": n, "n_features": p,
         "loss": {"name": loss["name"], "factor": 1.0, **loss}, "penalty": {"name": "l2"},
-        "alpha": 1.0, "intercept": False, "kernel": False, "labels": None, "features": None,
-        "target": ["y"], "weight": None, "epsilons": None, "root": "",
+        "alpha": 1.0, "intercept": False, "kernel": False, "target": ["y"], "labels": None,
+        "features": None, "weight": None, "epsilons": None, "root": "",
         "verdicts": roots.root_of(roots.verdict_leaves(codes[:, None], np.arange(n))), "slots": n,
         "root_before": None, "slots_before": None, "transform": [],
         "gaps": [gap], "rules": [list(rules)],
@@ -184,6 +184,15 @@ def test_columns_are_columns(name):
         assert status(**{**data, name: data[name].reshape(shape)}) == 2 - (
             name + str(shape) == "y(2, 1)"
         )
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilons": "e"}, {"target": "y"}, {"target": ["y", "e"]}, {"target": []}]
+)
+def test_columns_that_are_not_used_are_not_named(change):
+    """What is printed is what was read: no epsilon of a loss without one, no second target."""
+    forged({"name": "squared"}, [1.0], [0], **change)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0]), e=np.zeros(1)) == 2
 
 
 @pytest.mark.parametrize("where", ["X", "y", "s"])

@@ -231,6 +231,11 @@ def test_features_are_named_and_what_is_cut_off_is_said(in_folder, capsys):
     assert [line[:12] for line in lines if line.endswith(" …")] == ["  transform:"]
 
 
+def test_features_hold_nothing_unknown(in_folder):
+    claimed(features=[{"column": "a", "equals": None, "times": 2.0}])
+    assert csv_status("a,y\n1,2\n") == 2
+
+
 def test_categories_are_compared_as_texts_and_numbers(in_folder):
     for wanted, status in ((1, 0), (1.0, 0), ("1", 0), (True, 0), ("one", 1), ("", 1)):
         claimed(features=[{"column": "a", "equals": wanted}])

@@ -151,6 +151,12 @@ def trap_tangents(seed, checker=own_checker):
             _spring(checker, known, [0.0, 1.5 * sign], ("ball", [-size, size]))
 
 
+def trap_rest_of_slopes(seed, checker=own_checker):
+    """At (0, 0) only the intercept's slope is not 0: the coefficient moves with it, to −0.2."""
+    known = _known([(1, 0, 0, 1), (0, 1, 1, 1), (10, 0, INF, HARDLY)], intercept=True)
+    _spring(checker, known, [0.0, 0.0], ("ball", [-5.0, 5.0]), ("ball", [0.4, 0.6]))
+
+
 def trap_forgotten_weight(seed, checker=own_checker):
     """The row that curves has little weight, next to one that is flat."""
     rows = [(1, 0, 0, 1), (1, -INF, 9, 63), (1, 0.5, INF, HARDLY)]

@@ -14,17 +14,17 @@ from tests.laws import proof_laws, proof_traps
 SOURCE = Path(__file__).parents[2] / "check" / "safesift_check.py"
 
 # what is wrong -> the text, and what is there in its place
-GAP = "base + losses * eta + self.penalty_gap(x[:p], v) + slack"
+REST, GAP = "base + self.penalty_gap(x[:p], v) + slack", "rest + losses * eta, rest"
 MUTATIONS = {
     "the gap halved": ("np.minimum(gap.up, total.up)", "np.minimum(gap.up, total.up) / 2"),
-    "the penalty's part of the gap forgotten": (GAP, "base + losses * eta + slack"),
-    "the losses' part of the gap forgotten": (GAP, "self.penalty_gap(x[:p], v) + slack"),
-    "the slack of a ball forgotten": (GAP, "base + losses * eta + self.penalty_gap(x[:p], v)"),
+    "the penalty's part of the gap forgotten": (REST, "base + slack"),
+    "the losses' part of the gap forgotten": (REST, "self.penalty_gap(x[:p], v) + slack"),
+    "the slack of a ball forgotten": (REST, "base + self.penalty_gap(x[:p], v)"),
     "an intercept whose slopes need not cancel": (
         "if self.intercept:\n            up, down", "if False:\n            up, down",
     ),
     "slopes that are given up for nothing": (
-        GAP, "base + self.penalty_gap(x[:p], v) + slack",
+        GAP, "rest, rest",
     ),
     "slopes beyond those of l1 for nothing": (
         "kinks + (s * x).sum() + near(abs(s).up.max()) * self.whole", "kinks + (s * x).sum()",
@@ -98,6 +98,9 @@ MUTATIONS = {
     ),
     "bounds on an intercept that nobody verifies": (
         "fine = sums[0].up < 0 and sums[1].low > 0 if", "fine = True if",
+    ),
+    "a rest of slopes forgotten": (
+        "self.rest + self.surplus * np.maximum(-low, high)", "self.rest + 0",
     ),
     "a reach halved": (
         "self.reach = np.minimum(self.whole, (abs(near(x)) + self.close).up)",

@@ -151,6 +151,7 @@ def write_proof(
     statement = {
         "format": checker.FORMAT,
         **problem_record(problems[0]),
+        "target": list(columns.target),
         "labels": labels,
         **columns.record(bool((problems[0].weights != 1.0).any()), own),
     }

@@ -48,7 +48,6 @@ class DataColumns:
         ]
         return {
             "features": features or None,
-            "target": list(self.target),
             "weight": self.weight if weighted else None,
             "epsilons": self.epsilon if own_epsilon else None,
         }
@@ -63,7 +62,7 @@ class ProblemRows(checker.Data):
 
     def __init__(self, problem: Problem, target: NDArray) -> None:
         n, p = problem.design.n_samples, problem.design.n_features
-        super().__init__(_Matrix(matrix_of(problem)), n, p)
+        super().__init__(_Matrix(_plain(matrix_of(problem))), n, p)
         self.target, self.weights = np.reshape(target, (n, -1)), problem.weights
         self.epsilon = np.broadcast_to(epsilon_of(problem.loss), n)
 
@@ -86,6 +85,15 @@ def matrix_of(problem: Problem) -> Any:
     return kernel.block(np.arange(kernel.n_samples), slice(None))
 
 
+def _plain(matrix: Any) -> Any:
+    """Rows of sparse data without an entry that is there twice."""
+    if not sparse.issparse(matrix):
+        return matrix
+    rows = sparse.csr_array(matrix, copy=True)
+    rows.sum_duplicates()
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class _Matrix:
     """Blocks of a matrix, dense or sparse, as of a file."""
@@ -98,6 +106,7 @@ class _Matrix:
             if not sparse.issparse(part):
                 yield np.arange(p), np.asarray(part)
                 continue
-            entries = sparse.csc_array(part)
-            used = np.flatnonzero(np.diff(entries.indptr))
-            yield used, entries[:, used].toarray()
+            used, places = np.unique(part.indices, return_inverse=True)
+            block = np.zeros((part.shape[0], len(used)))
+            block[np.repeat(np.arange(len(block)), np.diff(part.indptr)), places] = part.data
+            yield used, block

@@ -26,8 +26,10 @@ Array = NDArray[np.float64]
 _POLISHED = 1e-13
 # T is stored up to so many columns, where a region without it leaves rows open
 _WIDEST = 2000
-# so small a share of rows that is left open is not worth a T
-_FEW = 5e-4
+# so small a share of rows that is left open is not worth another step
+_FEW = 5e-5
+# balls are tried so often, as long as they become smaller by this factor
+_BALLS, _SMALLER = 4, 0.7
 # the η of regions: TᵀHT is nearly the identity, unless weights had to be lowered
 _TIGHT, _FIRM, _LOOSE = 1e-4, 0.1, 0.5
 # T is tried so often, with an ε that grows by this factor
@@ -168,7 +170,7 @@ class _Search:
     def _open(self) -> bool:
         """Whether more rows are left than T is worth, and T is small enough."""
         n_columns = int(self.checked.alive.sum())
-        return float((self.checked.proved == 0).mean()) > _FEW and 0 < n_columns <= _WIDEST
+        return self._left() and 0 < n_columns <= _WIDEST
 
     def _round(self, found: Witness, point: Array) -> bool:
         """A region with T and the features that it rules out; whether anything was proved.
@@ -261,13 +263,24 @@ class _Search:
     # --- balls ------------------------------------------------------------------------------
 
     def _ball(self, found: Witness) -> None:
-        """The gap ball around the point of the gap, with the tightest bounds on the intercept."""
-        bounds = [self._bound(-1.0), self._bound(1.0)] if self.problem.fit_intercept else [0.0, 0.0]
-        try:
-            self.checked.rule_ball(*bounds)
-        except checker.Unproved:
-            return
-        found.add("ball", bounds)
+        """Gap balls around the point of the gap, with the tightest bounds on the intercept.
+
+        These make the next ball smaller, where there is a rest of slopes that do not cancel.
+        """
+        for _ in range(_BALLS):
+            close, fitted = self.checked.close, self.problem.fit_intercept
+            bounds = [self._bound(-1.0), self._bound(1.0)] if fitted else [0.0, 0.0]
+            try:
+                self.checked.rule_ball(*bounds)
+            except checker.Unproved:
+                return
+            found.add("ball", bounds)
+            if not (self._left() and self.checked.close < _SMALLER * close):
+                return
+
+    def _left(self) -> bool:
+        """Whether more rows are open than another step is worth."""
+        return float((self.checked.proved == 0).mean()) > _FEW
 
     def _bound(self, side: float) -> float:
         """The smallest bound on the intercept that the checker accepts, to some 2 %.
