@@ -472,8 +472,8 @@ class Problem:
         squares = self.gather(self.share, squared=True)[: self.p]
         moves = ar.root((self.moved * squares / self.loss.k).up)
         self.vanish = (abs(self.slopes) + moves).up < self.tau.low
-        need(self.vanish[zero], "a feature is not proved to be 0")
-        self.alive[: self.p][zero] = False
+        need(self.vanish[zero != 0], "a feature is not proved to be 0")
+        self.alive[: self.p][zero != 0] = False
 
     # --- rule: ball ---------------------------------------------------------------------------
 
@@ -596,8 +596,7 @@ class ArrayFile:
         readable(np.lib.format.read_magic(stream) == (1, 0), "an array of an unknown version")
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=2048)
         readable(not (fortran and len(shape) > 1), "an array is stored by columns, and not by rows")
-        plain = dtype.kind in "biuU" or dtype.str[1:] in ("f2", "f4", "f8")
-        readable(plain, f"an array holds {dtype}: neither doubles, integers nor texts")
+        readable(dtype.kind in "biuU" or dtype.str[1:] in ("f2", "f4", "f8"), f"a type: {dtype}")
         return stream, shape, dtype
 
     def column(self, name, empty=None):
@@ -641,10 +640,26 @@ OPERATIONS["fill"] = lambda x, a: np.where(np.isnan(x), a, x)
 
 
 class Data:
-    """Rows in blocks, transformed as the statement says; targets and weights as a whole."""
+    """What a statement is about: rows in blocks; targets and weights as a whole."""
 
-    def __init__(self, file, n, p, transform=()):
-        self.file, self.n, self.p, self.transform, self.kept = file, n, p, transform, None
+    def __init__(self, file, s):
+        self.file, self.transform, self.kept = file, s["transform"], None
+        n, self.n, self.p = s["n_samples"], s["n_samples"], s["n_features"]
+        pairs = LOSSES[s["loss"]["name"]][0] == "interval"
+        # what an empty cell of a table stands for; that of a label is a label
+        empty = (
+            [None] if s["labels"] is not None else [-math.inf, math.inf] if pairs else [math.nan]
+        )
+        found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
+        self.target = np.column_stack(found)
+        readable(self.target.shape == (n, 1 + pairs), "y has another shape")
+        own = {"weight": np.ones(n), "epsilons": np.full(n, s["loss"].get("epsilon", 0.0))}
+        for name in own:
+            if s[name] is not None:
+                own[name] = doubles(file.column(s[name], math.nan))
+            fine = own[name].shape == (n,) and (abs(own[name]) < 1e150).all()
+            readable(fine, f"{name}: not one number for each row")
+        self.weights, self.epsilon = own.values()
 
     def made(self, batch):
         """Columns and entries, transformed, and a column of ones."""
@@ -668,28 +683,14 @@ class Data:
 
 
 def read_data(path, s):
-    """The data that a statement is about; the columns of a table are read by safesift_tables."""
-    n, p, features, file = s["n_samples"], s["n_features"], s["features"], None
-    readable(not ar.exact or n * (p + 1) <= MOST_EXACT, "too large for --exact")
-    if features is not None:
-        from safesift_tables import TableFile
+    """The columns of a table are read by safesift_tables, all else here."""
+    fine = s["n_samples"] * (s["n_features"] + 1) <= MOST_EXACT
+    readable(fine or not ar.exact, "too large for --exact")
+    if s["features"] is None:
+        return Data(ArrayFile(path), s)
+    from safesift_tables import TableFile
 
-        file = TableFile(path, features)
-    file = file or ArrayFile(path)
-    data, pairs = Data(file, n, p, s["transform"]), LOSSES[s["loss"]["name"]][0] == "interval"
-    # what an empty cell of a table stands for; that of a label is a label
-    empty = [None] if s["labels"] is not None else [-math.inf, math.inf] if pairs else [math.nan]
-    found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
-    data.target = np.column_stack(found)
-    readable(data.target.shape == (n, 1 + pairs), "y has another shape")
-    own = {"weight": np.ones(n), "epsilons": np.full(n, s["loss"].get("epsilon", 0.0))}
-    for name in own:
-        if s[name] is not None:
-            own[name] = doubles(file.column(s[name], math.nan))
-        fine = own[name].shape == (n,) and (abs(own[name]) < 1e150).all()
-        readable(fine, f"{name}: not one number for each row")
-    data.weights, data.epsilon = own.values()
-    return data
+    return Data(TableFile(path, s["features"]), s)
 
 
 def targets(statement, data, positive):
@@ -750,8 +751,8 @@ def understood(text):
     readable(s["epsilons"] is None or "epsilon" in LOSSES[loss["name"]][1], "there is no epsilon")
     readable(not s["kernel"] or (penalty["name"] == "l2" and n == p), "a kernel has its own norm")
     labels, lists = s["labels"], [s["features"], *(given for _, given in s["transform"])]
-    readable((labels is None) == (kind in ("number", "interval")), "labels are for such losses")
-    readable(len({*(labels or ())}) == len(labels or ()), "two labels are one")
+    fine = labels is None if kind in ("number", "interval") else len({*labels}) == len(labels)
+    readable(fine, "two labels are one, or labels are not for this loss")
     readable([one is None or len(one) == p for one in lists], "lists are not for p features")
     fine = len(s["gaps"]) == len(s["rules"]) == len(positives(s)) <= 10_000
     readable(fine, "gaps and rules are not one for each problem")
@@ -782,8 +783,7 @@ def read_proof(path):
     readable(found == ARRAYS, "arrays have other types or shapes")
     readable(len(arrays["statement"]) <= MOST_STATEMENT, "the statement is too long")
     s = understood(arrays["statement"].tobytes().decode("utf-8"))
-    fits = len(arrays["verdicts"]) == len(s["gaps"]) * -(-s["n_samples"] // 4)
-    readable(fits, "verdicts are of another number of rows")
+    readable(len(arrays["verdicts"]) == len(s["gaps"]) * -(-s["n_samples"] // 4), "verdicts")
     readable(np.isfinite(arrays["numbers"]), "a number of a step is none")
     return s, arrays
 
@@ -798,22 +798,16 @@ def check_part(s, data, i, rest, bits):
     """
 
     def taken(size):
-        content = rest.read(8 * size)
-        need(len(content) == 8 * size, "numbers of steps are missing")
-        return ar.array(np.frombuffer(content, dtype="<f8"))
+        return ar.array(np.frombuffer(rest.read(8 * size), dtype="<f8").reshape(size))
 
     y, d = targets(s, data, positives(s)[i]), data.p + 1
     problem = Problem(s, data, y, taken(1)[0])
     model, nu = taken(d), None if problem.smooth else taken(data.n)
     problem.rule_gap(taken(d), nu)
     for rule in s["rules"][i]:
-        if rule == "features":
-            problem.rule_features(taken(data.p) != 0)
-        elif rule == "ball":
-            problem.rule_ball(*taken(2))
-        else:
-            readable(rule == "region", "an unknown rule")
-            problem.rule_region(taken(d), *taken(2), taken(int(problem.alive.sum()) ** 2))
+        k = int(problem.alive.sum())
+        sizes = {"features": [data.p], "ball": [1, 1], "region": [d, 1, 1, k * k]}
+        getattr(problem, f"rule_{rule}")(*map(taken, sizes[rule]))
     # min P ≥ P(x) − gap(x) at any point x
     gap = (problem.value(model)[0] - problem.floor).up
     need(gap <= s["gaps"][i], f"the gap is {float(gap):.3g}, more than claimed")

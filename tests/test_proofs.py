@@ -24,7 +24,7 @@ from safesift.penalties import PENALTIES
 from tests.code_lines import code_lines
 
 CHECK = Path(__file__).parents[1] / "check"
-MOST_LINES = 540
+MOST_LINES = 534
 
 
 @pytest.fixture
@@ -344,7 +344,7 @@ def stated(arrays, change) -> None:
         (lambda s: s["rules"][0].insert(0, "ball"), 1),
         (lambda s: s["gaps"].append(1.0), 2),
         (lambda s: s.update(rules=[s["rules"][0] * 200]), 2),
-        (lambda s: s["rules"][0].append("ball"), 1),
+        (lambda s: s["rules"][0].append("ball"), 2),
         (lambda s: s["rules"][0].append("believe"), 2),
         (lambda s: s.update(labels=["no", "maybe"]), 2),
         (lambda s: s.update(target=["../y"]), 2),
@@ -370,7 +370,7 @@ def test_archives_that_are_none(honest, in_folder):
     assert "compressed" in run("packed.npz", "data.npz")
     np.savez("types.npz", **(honest | {"numbers": honest["numbers"].astype(np.float32)}))
     assert "other types" in run("types.npz", "data.npz")
-    for name, status in (("numbers", "1"), ("verdicts", "2")):
+    for name, status in (("numbers", ("1", "2")), ("verdicts", "2")):
         np.savez("shapes.npz", **(honest | {name: honest[name][:-1]}))
         assert run("shapes.npz", "data.npz").startswith(status), name
         np.savez("shapes.npz", **(honest | {name: np.append(honest[name], honest[name][:1])}))

@@ -91,7 +91,7 @@ MUTATIONS = {
         "(abs(self.slopes) + moves).low < self.tau.up * 1.5",
     ),
     "features that are not proved": (
-        'need(self.vanish[zero], "a feature is not proved to be 0")', "pass",
+        'need(self.vanish[zero != 0], "a feature is not proved to be 0")', "pass",
     ),
     "bounds on an intercept that forget the coefficients": (
         "sums = [t + moved + low, t - moved + high]", "sums = [t + low, t + high]",
