@@ -647,16 +647,13 @@ class Data:
         n, self.n, self.p = s["n_samples"], s["n_samples"], s["n_features"]
         pairs = LOSSES[s["loss"]["name"]][0] == "interval"
         # what an empty cell of a table stands for; that of a label is a label
-        empty = (
-            [None] if s["labels"] is not None else [-math.inf, math.inf] if pairs else [math.nan]
-        )
+        empty = [-math.inf, math.inf] if pairs else [None if s["labels"] else math.nan]
         found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
         self.target = np.column_stack(found)
         readable(self.target.shape == (n, 1 + pairs), "y has another shape")
         own = {"weight": np.ones(n), "epsilons": np.full(n, s["loss"].get("epsilon", 0.0))}
         for name in own:
-            if s[name] is not None:
-                own[name] = doubles(file.column(s[name], math.nan))
+            own[name] = own[name] if s[name] is None else doubles(file.column(s[name], math.nan))
             fine = own[name].shape == (n,) and (abs(own[name]) < 1e150).all()
             readable(fine, f"{name}: not one number for each row")
         self.weights, self.epsilon = own.values()
@@ -684,8 +681,7 @@ class Data:
 
 def read_data(path, s):
     """The columns of a table are read by safesift_tables, all else here."""
-    fine = s["n_samples"] * (s["n_features"] + 1) <= MOST_EXACT
-    readable(fine or not ar.exact, "too large for --exact")
+    readable(not ar.exact or s["n_samples"] * s["n_features"] <= MOST_EXACT, "too large for exact")
     if s["features"] is None:
         return Data(ArrayFile(path), s)
     from safesift_tables import TableFile
@@ -711,7 +707,7 @@ def targets(statement, data, positive):
 # parameters; what is taken as it is
 PENALTIES = {"l2": (), "l1": (), "elastic_net": ("l1_ratio",)}
 PENALTIES |= {"l2_ball": ("radius",), "l1_ball": ("radius",)}
-PLAIN = ("labels", "features", "weight", "epsilons", "root", "verdicts", "slots")
+PLAIN = ("labels", "positives", "features", "weight", "epsilons", "root", "verdicts", "slots")
 PLAIN += ("root_before", "slots_before")
 
 
@@ -729,18 +725,16 @@ def understood(text):
     So whatever is missing, unknown, there twice or of another type is refused.
     """
     s = json.loads(text)
-    loss, penalty, n, p = s["loss"], s["penalty"], int(s["n_samples"]), int(s["n_features"])
+    loss, penalty, n, p = s["loss"], s["penalty"], s["n_samples"], s["n_features"]
     kind, names, *_ = LOSSES[loss["name"]]
     names = [name for name in names if name != "epsilon" or s["epsilons"] is None]
     again = {
         "format": FORMAT,
-        "n_samples": n,
-        "n_features": p,
+        **{name: int(s[name]) for name in ("n_samples", "n_features")},
         "loss": {"name": loss["name"], **parameters(loss, ["factor", *names])},
         "penalty": {"name": penalty["name"], **parameters(penalty, PENALTIES[penalty["name"]])},
         **parameters(s, ["alpha"]),
-        "intercept": bool(s["intercept"]),
-        "kernel": bool(s["kernel"]),
+        **{name: bool(s[name]) for name in ("intercept", "kernel")},
         "target": [*s["target"]],
         **{name: s[name] for name in PLAIN},
         "transform": [[name, [float(one) for one in given]] for name, given in s["transform"]],
@@ -754,16 +748,10 @@ def understood(text):
     fine = labels is None if kind in ("number", "interval") else len({*labels}) == len(labels)
     readable(fine, "two labels are one, or labels are not for this loss")
     readable([one is None or len(one) == p for one in lists], "lists are not for p features")
-    fine = len(s["gaps"]) == len(s["rules"]) == len(positives(s)) <= 10_000
+    fine = len(s["gaps"]) == len(s["rules"]) == len(s["positives"]) <= 10_000
     readable(fine, "gaps and rules are not one for each problem")
     readable([len(rules) <= 100 for rules in s["rules"]], "there are too many steps")
     return s
-
-
-def positives(s):
-    """What stands for 1 in each problem: the second of two labels, or one after the other."""
-    labels = s["labels"]
-    return [None] if labels is None else labels[1:] if len(labels) == 2 else labels
 
 
 ARRAYS = {"statement": "|u1", "verdicts": "|u1", "numbers": "<f8"}
@@ -771,11 +759,9 @@ ARRAYS |= {"absent": "<u8", "removed": "<u8", "removed_leaves": "|u1"}
 
 
 def read_proof(path):
-    """Statement and arrays; no more is read than the file is long."""
+    """Statement and arrays; none is compressed, so that none holds more than the file is long."""
     file = ArrayFile(path)
-    members, size = file.archive.infolist(), file.archive.fp.seek(0, 2)
-    readable(sum(one.file_size for one in members) <= size, "an array is compressed")
-    found = sorted((one.filename, one.compress_type) for one in members)
+    found = sorted((one.filename, one.compress_type) for one in file.archive.infolist())
     known = sorted((f"{name}.npy", zipfile.ZIP_STORED) for name in ARRAYS)
     readable(found == known, "there are other arrays, or two of one name, or compressed ones")
     arrays = {name: file.column(name) for name in ARRAYS}
@@ -800,7 +786,7 @@ def check_part(s, data, i, rest, bits):
     def taken(size):
         return ar.array(np.frombuffer(rest.read(8 * size), dtype="<f8").reshape(size))
 
-    y, d = targets(s, data, positives(s)[i]), data.p + 1
+    y, d = targets(s, data, s["positives"][i]), data.p + 1
     problem = Problem(s, data, y, taken(1)[0])
     model, nu = taken(d), None if problem.smooth else taken(data.n)
     problem.rule_gap(taken(d), nu)
@@ -826,7 +812,7 @@ def in_words(s, verdicts):
         yield f"{name}: {said[:200]}{' …' * (len(said) > 200)}"
     if s["kernel"]:
         yield "assumed: X is a kernel matrix, positive semidefinite"
-    for positive, gap, codes in zip(positives(s), s["gaps"], verdicts, strict=True):
+    for positive, gap, codes in zip(s["positives"], s["gaps"], verdicts, strict=True):
         who = "" if s["labels"] is None else f"{positive!r} against the rest: "
         n = np.bincount(codes, minlength=4)
         pieces = f"flat {n[1]}, quadratic {n[2]}, linear {n[3]}, open {n[0]}"

@@ -34,13 +34,15 @@ def forged(
         "format": checker.FORMAT, "n_samples": n, "n_features": p,
         "loss": {"name": loss["name"], "factor": 1.0, **loss}, "penalty": {"name": "l2"},
         "alpha": 1.0, "intercept": False, "kernel": False, "target": ["y"], "labels": None,
-        "features": None, "weight": None, "epsilons": None, "root": "",
+        "positives": [None], "features": None, "weight": None, "epsilons": None, "root": "",
         "verdicts": roots.root_of(roots.verdict_leaves(codes[:, None], np.arange(n))), "slots": n,
         "root_before": None, "slots_before": None, "transform": [],
         "gaps": [gap], "rules": [list(rules)],
     }  # fmt: skip
     assert changes.keys() <= statement.keys()
     statement |= changes
+    if statement["labels"] is not None:
+        statement["positives"] = statement["labels"][1:2] or statement["labels"]
     full = [*point] if statement["intercept"] else [*point, 0.0]
     four = np.append(codes, np.zeros(-n % 4, dtype=np.uint8)).reshape(-1, 4)
     written = {

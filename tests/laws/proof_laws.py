@@ -199,7 +199,11 @@ def accepted(known: Known, part, numbers, verdicts, zero) -> bool:
     tape = io.BytesIO(np.concatenate(tape).tobytes())
     try:
         with np.errstate(all="ignore"):
-            stated = known.statement | {"gaps": [part["gap"]], "rules": [part["rules"]]}
+            stated = known.statement | {
+                "gaps": [part["gap"]],
+                "rules": [part["rules"]],
+                "positives": [None],
+            }
             own_checker.check_part(stated, known.rows, 0, tape, packed(verdicts))
     except own_checker.Unproved:
         return False

@@ -153,6 +153,7 @@ def write_proof(
         **problem_record(problems[0]),
         "target": list(columns.target),
         "labels": labels,
+        "positives": _positives(labels),
         **columns.record(bool((problems[0].weights != 1.0).any()), own),
     }
     known = [None] * len(problems) if fits is None else fits
@@ -194,6 +195,13 @@ def _checked_seed(seed: bytes | None, before: Proof | None) -> bytes:
     if not isinstance(seed, bytes) or len(seed) < 16:
         raise ValueError("seed must be 16 bytes or more: leave it out for 32 random ones.")
     return seed
+
+
+def _positives(labels: list | None) -> list[Any]:
+    """What stands for 1 in each problem: the second of two labels, or one after the other."""
+    if labels is None:
+        return [None]
+    return labels[1:] if len(labels) == 2 else labels
 
 
 def _slots(n: int, before: Proof | None, removed: NDArray | None) -> tuple[NDArray, int]:
