@@ -228,7 +228,7 @@ def tampered(rng, known: Known, part, numbers, verdicts, zero):
     """A certificate, or its problem, with something changed; None where that cannot be solved."""
     rows, part = known.rows, copy.deepcopy(part)
     rows = Rows(rows.X.copy(), rows.y.copy(), rows.weights.copy())
-    rows.epsilon = known.rows.epsilon
+    rows.one_epsilon = known.rows.one_epsilon
     known = Known(copy.deepcopy(known.statement), rows, rows.y, known.optimum)
     verdicts, zero, s = verdicts.copy(), zero.copy(), known.statement
     kind = rng.choice(
@@ -259,7 +259,7 @@ def tampered(rng, known: Known, part, numbers, verdicts, zero):
         if not names:
             return None
         s["loss"][str(rng.choice(names))] *= float(rng.choice([0.5, 2.0, 3.0]))
-        rows.epsilon = s["loss"].get("epsilon", 0.0)
+        rows.one_epsilon = s["loss"].get("epsilon", 0.0)
     if kind in ("X", "y", "weight", "alpha", "loss"):
         if not rows.weights.sum() > 0:
             return None

@@ -31,7 +31,12 @@ class Rows:
 
     def __init__(self, X, y, weights):
         self.X, self.y, self.weights = np.asarray(X, float), np.asarray(y), weights
-        (self.n, self.p), self.epsilon, self.checker = self.X.shape, 0.0, checker
+        (self.n, self.p), self.one_epsilon, self.checker = self.X.shape, 0.0, checker
+
+    @property
+    def epsilon(self):
+        """That of the loss, for every row."""
+        return np.full(self.n, self.one_epsilon)
 
     @property
     def target(self):
@@ -179,7 +184,7 @@ def plant(rng) -> Known:
         return plant(rng)
     y = _targets(rng, statement, X @ x + c, slopes)
     rows = Rows(X, y, weights)
-    rows.epsilon = given.get("epsilon", 0.0)
+    rows.one_epsilon = given.get("epsilon", 0.0)
     optimum = [Q(float(v)) for v in ([*x, c] if intercept else x)]
     return Known(statement, rows, y, optimum, slopes)
 
@@ -332,7 +337,7 @@ def rough(rng) -> Known:
     penalty, alpha = penalty[rng.integers(3)], float(2.0 ** rng.integers(-7, -1))
     statement = stated(name, penalty, alpha, intercept, n, p, **given)
     rows = Rows(X, y, weights)
-    rows.epsilon = given.get("epsilon", 0.0)
+    rows.one_epsilon = given.get("epsilon", 0.0)
     known = Known(statement, rows, y, [])
     known.optimum = solved_by_the_library(known)
     return known

@@ -59,7 +59,9 @@ MUTATIONS = {
         "radius = ((steep + ar.root(slack.up)) / (near(1) - eta)).up",
         "radius = ((steep + ar.root(slack.up)) / (near(1) - eta)).up / 2",
     ),
-    "T not verified": ('need(least >= enough.up, "T does not prove the region")', "pass"),
+    "T not verified": (
+        "need(least >= (near(1) - eta + near(ar.root(E.up)) * 2 + E).up,", "need(True,",
+    ),
     "a slack forgotten": ("(steep + ar.root(slack.up))", "(steep + 0)"),
     "curvature by epsilon for nothing": (
         "slack = self.value(x)[1] + far * far * epsilon", "slack = self.value(x)[1]",
@@ -76,19 +78,19 @@ MUTATIONS = {
         "curve, share = 1 / self.k, 1 + 0 * reach",
     ),
     "secants up to the linear piece and beyond": (
-        "room = np.minimum(room, self.width * (1 - 4 * ar.u) - e.up)", "pass",
+        "room = np.minimum(np.where(self.point, reach, e.low), room)",
+        "room = np.where(self.point, reach, e.low)",
     ),
     "a gap ball of half the radius": (
         "self.close = ar.root((near(gap.up) * (8 if self.is_ball else 2) / self.kappa).up)",
         "self.close = ar.root((near(gap.up) / self.kappa).up) / 2",
     ),
     "features that move half as far": (
-        "moves = ar.root((self.moved * squares / self.loss.k).up)",
-        "moves = ar.root((self.moved * squares / self.loss.k).up) / 4",
+        "ar.root((self.moved * squares).up)", "ar.root((self.moved * squares).up) / 4",
     ),
     "features up to the threshold and beyond": (
-        "(abs(self.slopes) + moves).up < self.tau.low",
-        "(abs(self.slopes) + moves).low < self.tau.up * 1.5",
+        "ar.root((self.moved * squares).up)).up < self.tau.low",
+        "ar.root((self.moved * squares).up)).low < self.tau.up * 1.5",
     ),
     "features that are not proved": (
         'need(self.vanish[zero != 0], "a feature is not proved to be 0")', "pass",
