@@ -3,8 +3,9 @@
 
     python safesift_check.py proof.npz data.npz [--exact] [--expect alpha=1e-3,...]
 
-Written for somebody who trusts nobody: one file, NumPy and the standard library (pyarrow only to
-read Parquet), no code of whoever wrote the proof. What is checked are statements about
+Written for somebody who trusts nobody: one file, NumPy and the standard library, no code of whoever
+wrote the proof. (Data in CSV and Parquet files are read by safesift_tables.py beside it, which says
+what number a cell stands for.) What is checked are statements about
 
     P(x, c) = (1/W) Σ s_i·factor·f(a_iᵀx + c; b_i) + alpha·R(x),      W = Σ s_i,
 
