@@ -529,9 +529,8 @@ class Problem:
         underflow.
         """
         p, epsilon, (t, _, slope) = self.p, near(epsilon), self.predict(x)
-        need(self.smooth and not self.kernel and self.loss.name != "logistic", "no regions here")
-        fine = 0 <= eta < 1 and epsilon.mid >= 0 and (x[~self.alive] == 0).all()
-        need(fine, "a number is out of range, or a point uses what is ruled out")
+        fine = self.smooth and not self.kernel and self.loss.name != "logistic" and 0 <= eta < 1
+        need(fine and epsilon.mid >= 0 and (x[~self.alive] == 0).all(), "a region is out of range")
         v, limit = self.gather(self.share * slope), np.maximum(self.tau.low, 0)
         pull = self.tau * np.sign(x) + near(np.clip(-v.mid, -limit, limit)) * (x == 0)
         pull = (pull + self.kappa * x) * self.penalised
@@ -636,6 +635,7 @@ class Data:
     def __init__(self, file, s):
         self.file, self.n, self.p, self.kept = file, s["n_samples"], s["n_features"], None
         self.transform, pairs = s["transform"], LOSSES[s["loss"]["name"]][0] == "interval"
+        self.complete = s["transform"] or s["kernel"]
         # what an empty cell of a table stands for; that of a label is a label
         empty = [-math.inf, math.inf] if pairs else [None if s["labels"] else math.nan]
         found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
@@ -650,7 +650,8 @@ class Data:
     def made(self, batch):
         """Columns and entries, transformed, and a column of ones."""
         cols, found = batch[0], doubles(batch[1])
-        readable(len(cols) == self.p or not self.transform, "columns that are 0 are transformed")
+        # what is transformed may become other than 0, and a kernel's diagonal is needed
+        readable(len(cols) == self.p or not self.complete, "columns of zeros have to be stored")
         for operation, given in self.transform:
             found = OPERATIONS[operation](found, np.array(given))
         readable(abs(found) < 1e150, "X holds what is no number, or too large a one")

@@ -127,6 +127,15 @@ def test_columns_of_sparse_data_are_transformed_or_refused():
     assert status(y=np.array([2.0]), X=np.zeros((1, 1))) == 1
 
 
+def test_kernels_have_a_diagonal():
+    """A column of zeros that sparse data do not store would move the diagonal of K."""
+    forged({"name": "squared"}, np.zeros(3), [0, 0, 0], kernel=True)
+    K = np.diag([2.0, 9.0, 0.0])
+    assert status(X=K, y=np.ones(3)) == 0
+    sparse = {"data": np.array([2.0, 9.0]), "indices": np.array([0, 1])}
+    assert status(y=np.ones(3), **sparse, indptr=np.array([0, 1, 2, 2])) == 2
+
+
 @pytest.mark.parametrize("gap", [[], [[]], True, "1", None, [1e9]])
 def test_a_gap_is_a_number(gap):
     forged({"name": "squared"}, [100.0], [0], gap=gap)
@@ -289,7 +298,7 @@ GUARDS = {
         'need(self.intercept or x[self.p] == 0, "there is no intercept")', "pass",
     ),
     test_columns_of_sparse_data_are_transformed_or_refused: (
-        "len(cols) == self.p or not self.transform", "True",
+        "len(cols) == self.p or not self.complete", "True",
     ),
     test_names_are_there_once: ("json.dumps(again, allow_nan=False) == text", "True"),
     test_products_that_are_next_to_nothing_round_too: ("x.rad + ar.tiny)) *", "x.rad)) *"),

@@ -63,7 +63,7 @@ class ProblemRows(checker.Data):
     def __init__(self, problem: Problem, target: NDArray) -> None:
         n, p = problem.design.n_samples, problem.design.n_features
         self.file, self.transform, self.kept = _Matrix(_plain(matrix_of(problem))), (), None
-        self.n, self.p = n, p
+        self.n, self.p, self.complete = n, p, False
         self.target, self.weights = np.reshape(target, (n, -1)), problem.weights
         self.epsilon = np.broadcast_to(epsilon_of(problem.loss), n)
 
