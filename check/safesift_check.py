@@ -3,12 +3,13 @@
 
     python safesift_check.py proof.npz data.npz [--exact] [--expect alpha=1e-3,...]
 
-Written for somebody who trusts nobody: one file, NumPy and the standard library (pyarrow only to
-read Parquet), no code of whoever wrote the proof. What is checked are statements about
+Written for somebody who trusts nobody: one file, NumPy and the standard library, no code of whoever
+wrote the proof. (Data in CSV and Parquet files are read by safesift_tables.py beside it, which says
+what number a cell stands for.) What is checked are statements about
 
     P(x, c) = (1/W) Σ s_i·factor·f(a_iᵀx + c; b_i) + alpha·R(x),      W = Σ s_i,
 
-with s_i ≥ 0 the weights of the rows a_i and c an intercept that is not penalised (or absent):
+with s_i ≥ 0 the weights of the rows a_i and c an intercept that is not penalised (or 0):
 
     gap        P(model) − min P ≤ gap;
     verdicts   at EVERY optimum, row i is strictly inside a flat (1), quadratic (2) or linear (3)
@@ -24,10 +25,10 @@ joined to S by a segment of optima of P', which would have to leave S at some po
 they are optima of P, a contradiction.
 
 WHAT IS TRUSTED: IEEE doubles, rounded to nearest, without flush-to-zero; that NumPy and its BLAS
-add up ordinary products, in any order, fused or not (no Strassen); exp and log to 16 ulps;
-math.fsum; SHA-256. With --exact everything is done in rational numbers instead (exp, log and roots
-in enclosures): the same rules without an argument on rounding. For a kernel matrix that it is
-positive semidefinite is an assumption, and is printed.
+add up ordinary products, in any order, fused or not (no Strassen); exp and log to 16 ulps; SHA-256.
+With --exact everything is done in rational numbers instead (exp, log and roots in enclosures): the
+same rules without an argument on rounding. For a kernel matrix that it is positive semidefinite is
+an assumption, and is printed.
 
 That data are those of a root, that exactly the removed rows are missing from them, and what is
 asserted of a single row are other questions than whether a proof is one: see safesift_root.py and
@@ -37,27 +38,21 @@ Every test has the form "accept if and only if a ≤ b", so that NaN rejects.
 Exit status: 0 proved, 1 not proved, 2 not readable.
 """
 
-from __future__ import annotations
-
 import argparse
-import csv
-import hashlib
 import io
-import itertools
 import json
 import math
-import sys
+import re
 import zipfile
 from decimal import Context, Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
-FORMAT = "safesift-proof 1"
+FORMAT = "safesift-proof 2"
 FLAT, CURVED, LINEAR = 1, 2, 3
-# entries of a block, of data kept in memory, of data for --exact; bytes of a statement
-BLOCK_ENTRIES, KEPT_ENTRIES, MOST_EXACT, MOST_STATEMENT = 2**20, 2**25, 20_000, 2**26
+# entries of a block, and of data kept in memory; bytes of a statement
+BLOCK_ENTRIES, KEPT_ENTRIES, MOST_STATEMENT = 2**20, 2**25, 2**26
 
 
 class Unproved(Exception):
@@ -84,10 +79,13 @@ def readable(accepted, otherwise):
 class Floats:
     """u: unit roundoff. c: more than 1, for the few roundings of a bound itself."""
 
-    u, c, tiny, exp_error, exact = 2.0**-53, 1 + 2.0**-48, 2.0**-1074, 2.0**-47, False
+    u, c, tiny, root_of_tiny, exp_error = 2.0**-53, 1 + 2.0**-48, 2.0**-1074, 2.0**-537, 2.0**-47
 
     def array(self, values):
         return np.asarray(values, dtype=np.float64)
+
+    def call(self, function, values):
+        return {"sqrt": np.sqrt, "exp": np.exp, "ln": np.log}[function](values)
 
     def gamma(self, k):
         """k products, added up in any order, are off by γ(k)·Σ|terms| (and k·tiny) at most."""
@@ -95,43 +93,26 @@ class Floats:
 
     def root(self, x):
         """√x, rounded up; √tiny more, as x may have lost so much by underflow."""
-        return np.sqrt(x) * self.c + 2.0**-537
-
-    def exp(self, z):
-        return np.exp(np.clip(z, -700, 700))
-
-    def log(self, z):
-        return np.log(z)
+        return self.call("sqrt", x) * self.c + self.root_of_tiny
 
 
 class Rationals(Floats):
-    """Fractions in arrays of objects: nothing rounds but exp, log and roots, to 120 digits."""
+    """Fractions in arrays of objects: nothing rounds but exp, ln and roots, to 120 digits."""
 
-    u, c, tiny, exp_error, exact = Fraction(0), 1, Fraction(0), Fraction(1, 10**40), True
+    u = tiny = root_of_tiny = Fraction(0)
+    c, exp_error = 1 + Fraction(1, 10**40), Fraction(1, 10**40)
     context = Context(prec=120, Emin=-(10**9), Emax=10**9)
 
     def array(self, values):
-        values = np.asarray(values)
-        if values.dtype == object:
-            return values
-        exact = [Fraction(v) if math.isfinite(v) else v for v in values.astype(float).flat]
-        return np.array([*exact, None], dtype=object)[:-1].reshape(values.shape)
+        exact = np.vectorize(lambda v: Fraction(v) if math.isfinite(v) else v, otypes=[object])
+        return np.array(exact(values))
 
-    def enclosed(self, function, values):
+    def call(self, function, values):
         def one(q):
-            return function(self.context.divide(Decimal(q.numerator), Decimal(q.denominator)))
+            quotient = self.context.divide(Decimal(q.numerator), Decimal(q.denominator))
+            return Fraction(getattr(self.context, function)(quotient))
 
-        return np.vectorize(lambda q: Fraction(one(q)), otypes=[object])(values)[()]
-
-    def root(self, x):
-        need(x >= 0, "a root of a negative number")
-        return self.enclosed(self.context.sqrt, x) * (1 + self.exp_error)
-
-    def exp(self, z):
-        return self.enclosed(self.context.exp, np.clip(z, -700, 700))
-
-    def log(self, z):
-        return self.enclosed(self.context.ln, z)
+        return np.vectorize(one, otypes=[object])(values)[()]
 
 
 ar = Floats()
@@ -151,30 +132,23 @@ class Near:
         self.mid = ar.array(mid)
         self.rad = 0 * np.where(abs(self.mid) < math.inf, self.mid, 0) if rad is None else rad
 
-    @classmethod
-    def rounded(cls, mid, rad):
-        return cls(mid, (rad + ar.u * abs(mid)) * ar.c + 4 * ar.tiny)
-
     def __add__(self, other):
         other = near(other)
-        return Near.rounded(self.mid + other.mid, self.rad + other.rad)
+        return rounded(self.mid + other.mid, self.rad + other.rad)
 
     def __mul__(self, other):
         other = near(other)
         rad = abs(self.mid) * other.rad + self.rad * (abs(other.mid) + other.rad)
-        return Near.rounded(self.mid * other.mid, rad)
+        return rounded(self.mid * other.mid, rad)
 
     def __truediv__(self, other):
         other, mid = near(other), self.mid / near(other).mid
         need(2 * other.rad <= abs(other.mid), "a quotient is not known")
         rad = (self.rad + abs(mid) * other.rad + 2 * ar.tiny) / (abs(other.mid) - other.rad)
-        return Near.rounded(mid, rad)
-
-    def __neg__(self):
-        return Near(-self.mid, self.rad)
+        return rounded(mid, rad)
 
     def __sub__(self, other):
-        return self + -near(other)
+        return self + Near(-near(other).mid, near(other).rad)
 
     def __abs__(self):
         return Near(abs(self.mid), self.rad)
@@ -187,20 +161,27 @@ class Near:
         return Near(np.minimum(np.maximum(self.mid, low), high), self.rad)
 
     def sum(self):
-        gamma = ar.gamma(self.mid.size)
-        return Near(self.mid.sum(), (self.rad.sum() + gamma * abs(self.mid).sum()) * (1 + gamma))
+        """Halves are added to each other, so that each number is rounded log₂(n) times only."""
+        found = joined([self, near(np.zeros(1))])
+        while (half := found.mid.size // 2) > 0:
+            found = joined([found[:half] + found[half : 2 * half], found[2 * half :]])
+        return found[0]
 
-    @property
-    def up(self):
-        return (self.mid + self.rad) + (2 * ar.u * (abs(self.mid) + self.rad) + 4 * ar.tiny)
+    up = property(lambda q: q.mid + q.rad + (4 * ar.u * (abs(q.mid) + q.rad) + 4 * ar.tiny))
+    low = property(lambda q: q.mid - q.rad - (4 * ar.u * (abs(q.mid) + q.rad) + 4 * ar.tiny))
 
-    @property
-    def low(self):
-        return -(-self).up
+
+def rounded(mid, rad):
+    return Near(mid, (rad + ar.u * abs(mid)) * ar.c + 4 * ar.tiny)
 
 
 def near(value):
     return value if isinstance(value, Near) else Near(value)
+
+
+def joined(parts):
+    mids, rads = [one.mid for one in parts], [one.rad for one in parts]
+    return Near(np.concatenate(mids), np.concatenate(rads))
 
 
 def product(matrix, x):
@@ -216,6 +197,11 @@ def product(matrix, x):
 def length(x):
     """An upper bound on the Euclidean norm."""
     return ar.root((x * x).sum().up)
+
+
+def row_lengths(matrix):
+    """Upper bounds on the Euclidean norms of the rows of an exact matrix."""
+    return ar.root((matrix * matrix).sum(axis=1) * (1 + ar.gamma(len(matrix.T))) + 2**40 * ar.tiny)
 
 
 # --- losses -----------------------------------------------------------------------------------
@@ -246,6 +232,8 @@ LOSSES = {
     "smoothed_interval": ("interval", ("width",), "width", 1),
     "squared_interval": ("interval", (), 1, math.inf),
 }
+# of which pieces something can be said, from left to right, where not of all
+PIECES = {"logistic": [0] * 5, "safe_logistic": [0, 0, FLAT, 0, 0]}
 
 
 class Loss:
@@ -254,7 +242,7 @@ class Loss:
     def __init__(self, given, y, epsilon):
         self.name, self.y, epsilon = given["name"], ar.array(y), ar.array(epsilon)
         kind, _, k, m = LOSSES[self.name]
-        self.k, self.m = (ar.array(given[v] if isinstance(v, str) else v)[()] for v in (k, m))
+        self.k, self.m = (ar.array(given.get(v, v))[()] for v in (k, m))
         lo, hi = (self.y[:, 0], self.y[:, 1]) if kind == "interval" else (self.y, self.y)
         if kind == "margin":
             edge = 1 - ar.array(given.get("mu", 0.0))[()]
@@ -266,36 +254,36 @@ class Loss:
         self.off = sum(4 * ar.u * ar.array(np.where(size < math.inf, size, 0)) for size in sizes)
 
     def excess(self, t):
-        """e: moves no further than t and the ends do, and is 0 where t is surely inside."""
-        e = Near.rounded(t.mid - np.clip(t.mid, self.lo, self.hi), t.rad + self.off)
-        inside = (t.low > self.lo + self.off) & (t.up < self.hi - self.off)
-        return Near(e.mid, np.where(inside, 0 * e.rad, e.rad))
+        """e moves no further than t and the ends do."""
+        return rounded(t.mid - np.clip(t.mid, self.lo, self.hi), t.rad + self.off)
 
     def value_and_slope(self, t):
-        """f and f' (where there is a kink, a subgradient at the computed t)."""
+        """f, and f' or all subgradients, where there may be a kink."""
         e = self.excess(t)
         if "logistic" in self.name:
-            z = t * self.y if self.name == "logistic" else -abs(e)
-            size, grown = abs(z.mid), ar.exp(z.mid)
+            z = t * self.y if self.name == "logistic" else abs(e) * -1
+            size, grown = abs(z.mid), ar.call("exp", z.mid)
             off = z.rad + ar.exp_error * (4 + 4 * size)
             v, value = 1 - grown, size - (1 - grown)
             if self.name == "logistic":  # log(1 + e^−z)
-                v, value = 1 / (1 + grown), np.maximum(-z.mid, 0) + ar.log(1 + ar.exp(-size))
+                small = ar.call("ln", 1 + ar.call("exp", -size))
+                v, value = 1 / (1 + grown), np.maximum(-z.mid, 0) + small
             return Near(value, off), Near(-self.y * v, off)
         if self.k == 0:
-            return abs(e) * self.m, near((e.mid > 0) * self.m - (e.mid < 0) * self.m)
+            known = self.verdicts(t.low, t.up) > 0
+            slope = np.where(known, np.sign(e.mid) * self.m, 0)
+            return abs(e) * self.m, Near(slope, np.where(known, 0, self.m))
         nu = (e / self.k).clip(-self.m, self.m)
         return abs(nu) * (abs(e) - abs(nu) * (self.k / 2)), nu
 
     def conjugate(self, nu):
         """f*(ν) = ν·hi or ν·lo where there is a kink (k = 0), finite for |ν| ≤ m and such ends."""
         end = np.where(nu > 0, self.hi, np.where(nu < 0, self.lo, 0))
-        fine = (abs(nu) <= self.m) & (abs(end) < math.inf)
-        need(fine, "a dual point is outside of the domain of f*")
+        need((abs(nu) <= self.m) & (abs(end) < math.inf), "a dual point is not in the domain of f*")
         return Near(end, self.off) * nu
 
     def secant_floor(self, t, reach):
-        """w ≥ 0 with (f'(t') − f'(t))/(t' − t) ≥ w for all |t' − t| < reach, t exact.
+        """w ≥ 0 with (f'(t') − f'(t))/(t' − t) ≥ w for all |t' − t| < reach.
 
         The secant is the mean of f'' between t and t'. On a quadratic piece f'' = 1/k up to the
         nearest end of the piece, at a distance of `room` or more: the mean is at least
@@ -303,67 +291,26 @@ class Loss:
         away from there it falls by a factor of at most e^−h ≥ 1 − h over a distance h.
         """
         e = abs(self.excess(t))
-        if self.name == "logistic":
-            return 0 * reach
         if self.name == "safe_logistic":
-            curve = np.maximum(ar.exp(-e.mid) - 8 * ar.exp_error, 0)
+            curve = np.maximum(ar.call("exp", -e.mid) - 8 * ar.exp_error, 0)
             share = np.minimum(1 - 2 * (reach + e.rad), e.low / reach * (1 - e.rad))
         else:
-            room = np.where(self.point, reach, e.low)
-            room = np.minimum(room, self.width * (1 - 4 * ar.u) - e.up)
+            room = self.width * (1 - 4 * ar.u) - e.up
+            room = np.minimum(np.where(self.point, reach, e.low), room)
             curve, share = 1 / self.k, np.minimum(room / reach, 1)
         return curve * np.maximum(share, 0) * (1 - 16 * ar.u)
 
     def verdicts(self, lower, upper):
         """On which kind of piece an interval of predictions lies, strictly inside; 0 for none."""
-        kinds = (LINEAR, CURVED, FLAT, CURVED, LINEAR)
-        if "logistic" in self.name:
-            kinds = (0, 0, FLAT if self.name == "safe_logistic" else 0, 0, 0)
-        ends = -math.inf, self.lo - self.width, self.lo, self.hi, self.hi + self.width, math.inf
+        kinds = np.array(PIECES.get(self.name, [LINEAR, CURVED, FLAT, CURVED, LINEAR]))
+        ends = self.lo - self.width, self.lo, self.hi, self.hi + self.width
         # targets are below 1e150: a bound that is infinite is on the side of an infinite end only
         lower, upper = np.maximum(lower, -1e308), np.minimum(upper, 1e308)
-        after = [lower > end + self.off for end in ends]
-        before = [upper < end - self.off for end in ends]
-        found = np.zeros(len(lower), dtype=np.uint8)
-        for i, kind in enumerate(kinds):
-            found[after[i] & before[i + 1]] = kind
-        found[self.point & after[1] & before[4]] = CURVED
-        return found
-
-
-# --- blocks of rows ---------------------------------------------------------------------------
-
-
-class Sparse:
-    """A matrix as entries (row, column, value), none of them twice."""
-
-    def __init__(self, shape, rows, cols, values):
-        self.shape, self.rows, self.cols, self.values = shape, rows, cols, values
-
-    def __abs__(self):
-        return Sparse(self.shape, self.rows, self.cols, abs(self.values))
-
-    def __matmul__(self, x):
-        return np.bincount(self.rows, self.values * x[self.cols], minlength=self.shape[0])
-
-    @property
-    def T(self):
-        return Sparse(self.shape[::-1], self.cols, self.rows, self.values)
-
-
-def squared(matrix):
-    """Upper bounds on the squares of the entries."""
-    if isinstance(matrix, Sparse):
-        return Sparse(matrix.shape, matrix.rows, matrix.cols, squared(matrix.values))
-    return matrix * matrix * ar.c + ar.tiny
-
-
-def dense(matrix):
-    if not isinstance(matrix, Sparse):
-        return matrix
-    out = np.zeros(matrix.shape)
-    out[matrix.rows, matrix.cols] = matrix.values
-    return out
+        # how many ends are surely below all of the interval, and below some of it perhaps
+        first = sum((lower > end + self.off).astype(int) for end in ends)
+        last = 4 - sum((upper < end - self.off).astype(int) for end in ends)
+        found = np.where((first == last) & (lower <= upper), kinds[first], 0)
+        return np.where(self.point & (first > 0) & (last < 4), CURVED, found).astype(np.uint8)
 
 
 # --- one problem, and the rules ---------------------------------------------------------------
@@ -372,185 +319,142 @@ def dense(matrix):
 class Problem:
     """P, what is proved of it so far, and the rules that prove more.
 
-    alpha·R(x) = τ‖x‖₁ + ½κ‖x‖₂² (l2, l1, elastic net), or ‖x‖ ≤ radius in the l1 or l2 norm. With
-    an intercept points end with it, and rows with a one.
+    Points end with the intercept, rows with a one; without an intercept that coordinate is not
+    alive, as if it was ruled out, and is 0. Penalties are N(x) = τ‖x‖₁ + ½κ‖x‖₂².
+
+    A ball ‖x‖ ≤ radius in the l1 or l2 norm is replaced by a penalty: for any multiplier μ ≥ 0, N
+    is μ‖x‖₁ or ½μ‖x‖₂², and L = (the losses) + N − N(radius) is at most P on the ball and less than
+    P by slack(x) = N(radius) − N(x) at a point x. So min P ≥ min L, and whatever bounds L(x) − min
+    L by some gap bounds P(x) − min P by gap + slack(x).
     """
 
-    def __init__(self, statement, data, y):
-        self.data, self.y, self.p, self.given = data, y, data.p, statement["loss"]
+    def __init__(self, statement, data, y, multiplier=0.0):
+        self.data, self.p, self.y, self.seen = data, data.p, y, None
+        self.given, penalty, weights = statement["loss"], statement["penalty"], data.weights
         self.kernel, self.intercept = statement["kernel"], statement["intercept"]
-        penalty = statement["penalty"]
-        self.ball = penalty["name"][:2] if "radius" in penalty else ""
-        self.radius = near(penalty.get("radius", 0.0))
-        ratio = near(penalty.get("l1_ratio", float(penalty["name"] == "l1")))
-        alpha = near(0.0 if self.ball else statement["alpha"])
-        self.tau, self.kappa = ratio * alpha, (near(1.0) - ratio) * alpha
-        self.sparse, self.strong = self.tau.mid > 0, self.kappa.mid > 0
-        self.k = Loss(self.given, y[:0], 0.0).k
-        self.smooth = self.k > 0
-        # W is recomputed; s ≥ 0 is verified, and that no share is denormal
-        weights = data.weights
-        need((weights >= 0) & (weights < math.inf), "a weight is negative or not finite")
-        total = ar.array(weights).sum() if ar.exact else math.fsum(weights)
-        need(total > 0, "all weights are 0")
-        self.share = near(weights) / Near(total, ar.u * total) * self.given["factor"]
-        known = (self.share.mid >= 1e-290) & (self.share.rad <= 16 * ar.u * self.share.mid)
-        need((self.share.mid == 0) | known, "a share of the weights is denormal")
-        self.epsilon, self.seen = np.broadcast_to(data.epsilon, data.n), None
-        self.floor, self.zeros = -math.inf, Near(np.zeros(self.p + self.intercept))
-        self.penalised = near(np.arange(self.p + self.intercept) < self.p)
-        self.alive, self.reach = np.ones(self.p, dtype=bool), np.full(self.p, math.inf)
+        self.epsilon, self.loss = data.epsilon, Loss(self.given, y, data.epsilon)
+        # W is recomputed, and s ≥ 0 is verified
+        fine = self.given["factor"] > 0 and self.loss.k >= 0 and self.loss.m >= 0
+        need(fine & (weights >= 0) & (self.epsilon >= 0), "a loss is not convex, or a weight < 0")
+        self.share = near(weights) / near(weights).sum() * self.given["factor"]
+        self.ratio = near(penalty.get("l1_ratio", float(penalty["name"] in ("l1", "l1_ball"))))
+        self.is_ball, self.radius = "radius" in penalty, ar.array(penalty.get("radius", 0.0))[()]
+        amount = near(multiplier if self.is_ball else statement["alpha"])
+        self.tau, self.kappa = self.ratio * amount, (near(1.0) - self.ratio) * amount
+        self.smooth, self.strong, self.floor = self.loss.k > 0, self.kappa.mid > 0, 0
+        # without κ there has to be a bound on ‖x*‖₁, from l1
+        need(min(amount.mid, self.tau.mid) >= 0, "a penalty or a multiplier is negative")
+        need(self.strong or self.ratio.mid == 1, "a ball has no multiplier")
+        self.penalised = ar.array(np.arange(self.p + 1) < self.p)
+        self.alive = np.append(np.ones(self.p, dtype=bool), self.intercept)
         self.proved = np.where(weights == 0, FLAT, 0).astype(np.uint8)
 
-    def visit(self, x):
-        """Blocks of rows with their losses, shares and predictions; the last ones are kept."""
+    def predict(self, x):
+        """Predictions at a point, losses and slopes there; those of the last point are kept."""
         if self.seen is None or not np.array_equal(self.seen[0], x):
-            self.seen = x.copy(), {}
-        known = self.seen[1]
-        for rows, matrix in self.data.blocks():
-            if rows.start not in known:
-                loss = Loss(self.given, self.y[rows], self.epsilon[rows])
-                known[rows.start] = loss, product(matrix, near(x))
-            loss, t = known[rows.start]
-            yield rows, matrix, loss, self.share[rows], t
+            t = joined([product(matrix, near(x[cols])) for _, cols, matrix in self.data.blocks()])
+            self.seen = x.copy(), t, *self.loss.value_and_slope(t)
+        return self.seen[1:]
 
-    def gather(self, rows, matrix, v):
-        """Σ v_i a_i over a block; functions of a kernel's space are known by their coefficients."""
-        if not self.kernel:
-            return product(matrix.T, v)
-        out = Near(0 * self.zeros.mid)
-        out.mid[rows], out.rad[rows], out.mid[self.p :] = v.mid, v.rad, v.mid.sum()
-        out.rad[self.p :] = v.sum().rad
-        return out
-
-    def square(self, x):
-        """‖x‖² without the intercept; in a kernel's space it is xᵀKx."""
-        coef, total = x[: self.p], near(0.0)
-        if not self.kernel:
-            return (near(coef) * coef).sum()
-        for rows, matrix in self.data.blocks():
-            total = total + (product(matrix[:, : self.p], near(coef)) * coef[rows]).sum()
+    def gather(self, w, squared=False):
+        """Σ w_i a_i (or of squares); what is in a kernel's space is known by its coefficients."""
+        if self.kernel:
+            return joined([w, w.sum()[None]])
+        total = Near(np.zeros(self.p + 1))
+        for rows, cols, matrix in self.data.blocks():
+            matrix = matrix * matrix * ar.c + ar.tiny if squared else matrix
+            part = total[cols] + product(matrix.T, w[rows])
+            total.mid[cols], total.rad[cols] = part.mid, part.rad
         return total
 
-    def row_norms(self, rows, matrix):
+    def row_norms(self):
         """‖a_i‖, or √K_ii, rounded up."""
         if self.kernel:
-            return ar.root(matrix.diagonal(rows.start))
-        return ar.root(product(squared(matrix), self.penalised).up)
+            return ar.root(np.concatenate([m.diagonal(r.start) for r, _, m in self.data.blocks()]))
+        return np.concatenate([row_lengths(m[:, :-1]) for _, _, m in self.data.blocks()])
 
-    def norm(self, v):
-        """An upper bound on ‖v‖; in a kernel's space an error in v_i adds √K_ii times it."""
-        if not self.kernel:
-            return length(v)
-        more = near(ar.root(np.maximum(self.square(v.mid).up, 0)))
-        for rows, matrix in self.data.blocks():
-            more = more + (near(self.row_norms(rows, matrix)) * v.rad[rows]).sum()
-        return more.up
+    def square(self, v):
+        """‖v‖², without an intercept; in a kernel's space it is vᵀKv."""
+        blocks = self.data.blocks() if self.kernel else ()
+        along = [product(matrix[:, :-1], v[cols[:-1]]) for _, cols, matrix in blocks]
+        return ((joined(along) if self.kernel else v) * v).sum().clip(0, math.inf)
 
     # --- the penalty --------------------------------------------------------------------------
 
-    def feasible(self, x):
-        x = near(x[: self.p])
-        size = abs(x).sum().up if self.ball == "l1" else length(x)
-        need(not self.ball or size <= self.radius.mid, "a point is outside of the ball")
-
     def value(self, x):
-        """P, and the part of the losses in it."""
-        self.feasible(x)
-        losses, one = near(0.0), abs(near(x[: self.p])).sum()
-        for _, _, loss, share, t in self.visit(x):
-            losses = losses + (share * loss.value_and_slope(t)[0]).sum()
-        return losses + self.tau * one + self.kappa * self.square(x) / 2, losses
-
-    def pull(self, x, slope, tau, kappa):
-        """v₀ ∈ τ∂‖x‖₁ + κx: computed, nobody can claim a wrong one; at 0 the nearest to −slope."""
-        limit = np.maximum(tau.low, 0)
-        kinked = near(np.clip(-slope.mid, -limit, limit))
-        sign, zero = np.where(x > 0, 1.0, np.where(x < 0, -1.0, 0.0)), x == 0
-        return (tau * sign + kinked * zero + kappa * x) * self.penalised
+        """P at a feasible point, and slack(x), 0 without a ball."""
+        need(self.intercept or x[self.p] == 0, "there is no intercept")
+        coef, losses = near(x[: self.p]), (self.share * self.predict(x)[1]).sum()
+        penalty = self.tau * abs(coef).sum() + self.kappa * self.square(coef) / 2
+        if not self.is_ball:
+            return losses + penalty, near(0.0)
+        size = abs(coef).sum().up if self.ratio.mid == 1 else length(coef)
+        need(size <= self.radius, "a point is outside of the ball")
+        most = (self.tau + self.kappa * self.radius / 2) * self.radius
+        return losses, (most - penalty).clip(0, math.inf)
 
     def penalty_gap(self, x, v):
-        """alpha·(R(x) + R*(−v/alpha)) + vᵀx ≥ 0.
+        """An upper bound on N(x) + vᵀx − (N(x*) + vᵀx*).
 
-        With s = soft(v, τ): Σ τ|x| + (v − s)x, and ‖κx + s‖²/(2κ), or s = 0 demanded for κ = 0.
-        For a ball radius·‖v‖ + vᵀx in the dual norm.
+        Let s = soft(v, τ). Then τ|x| + (v − s)x ≥ 0, and ½κ‖x‖² + sᵀx ≥ −‖s‖²/(2κ), so that
+        Σ τ|x| + (v − s)x + ‖κx + s‖²/(2κ) is such a bound; for κ = 0 it is with sᵀx + ‖s‖_∞·‖x*‖₁
+        in place of the square.
         """
-        if self.ball:
-            dual = abs(v).up.max() if self.ball == "l1" else length(v)
-            return (self.radius * dual + (v * x).sum()).clip(0, math.inf)
-        inner = kinks = near(0.0)
-        if self.sparse:
-            limit = self.tau.low
-            # τ itself is known up to an error, by which v − s is off, too
-            inner = v.clip(-limit, limit)
-            inner = Near(inner.mid, inner.rad + (self.tau.up - limit))
-            kinks = (self.tau * abs(x) + inner * x).clip(0, math.inf).sum()
+        limit = np.maximum(self.tau.low, 0)
+        inner = v.clip(-limit, limit)
+        # τ itself is known up to an error, by which v − s is off, too, but not by more than 2τ
+        inner = Near(inner.mid, np.minimum(inner.rad, 2 * limit) + (self.tau.up - limit))
+        kinks, s = (self.tau * abs(near(x)) + inner * x).clip(0, math.inf).sum(), v - inner
         if not self.strong:
-            need(abs(v).up <= self.tau.low, "a dual point is not feasible")
-            return kinks
-        size = near(self.norm(v - inner + self.kappa * x))
-        return kinks + size * size / self.kappa / 2
+            return kinks + (s * x).sum() + near(abs(s).up.max()) * self.whole
+        return kinks + self.square(s + self.kappa * x) / self.kappa / 2
 
     # --- rule: gap ----------------------------------------------------------------------------
 
-    def rule_gap(self, x, nu):
+    def rule_gap(self, x, nu=None):
         """P(x) − min P ≤ gap, by weak duality (Fenchel and Young).
 
         For ν in the domains of f* with, if there is an intercept, Σ s_i ν_i = 0, and
         v = Σ share_i ν_i a_i:  P(x, c) − P(x', c') ≤ Σ share_i (f(t_i) + f*(ν_i) − t_iν_i)
-        + alpha·(R(x) + R*(−v/alpha)) + vᵀx  for all x', c': the right side is P − D. All its
-        parts are ≥ 0 and are bounded one by one, so that nothing cancels. ν are the exact slopes
-        f'(t_i), for which the first sum is 0, or, for losses with kinks, those of the file.
+        + N(x) + N*(−v) + vᵀx  for all x', c': the right side is P − D. All its parts are ≥ 0 and
+        are bounded one by one, so that nothing cancels. ν are the exact slopes f'(t_i), for which
+        the first sum is 0, or, for losses with kinks, those of the file.
 
         The intercept's equation is met by some ν' = (1 − η')ν on the side of the surplus, η' ≤ η =
-        surplus/mass, which moves v by at most η times what that side contributes; a common
-        multiple θ makes v feasible for l1. As f* is convex and f*(0) = 0, a row whose ν shrinks by
-        the share d or less, d = 1 − θ + η, adds at most d·f(t_i). Where that is too much ν = 0 is
-        taken, θ = 0 and d = 1, which says no more than min P ≥ 0.
+        surplus/mass (or 1), which is no more than an error of η|ν| in ν. As f* is convex and
+        f*(0) = 0, a row whose ν shrinks by a share of η or less adds at most η·f(t_i).
         """
-        p, base, plus, minus = self.p, near(0.0), self.zeros, self.zeros
-        for rows, matrix, loss, share, t in self.visit(x):
-            here, slope = loss.value_and_slope(t)
-            if not self.smooth:
-                slope = near(nu[rows])
-                parts = here + loss.conjugate(nu[rows]) - t * slope
-                base = base + (share * parts).sum()
-            pushed = share * slope
-            plus = plus + self.gather(rows, matrix, pushed.clip(0, math.inf))
-            minus = minus + self.gather(rows, matrix, pushed.clip(-math.inf, 0))
-        v, eta, theta = (plus + minus)[:p], 0, 1
-        self.slopes = v
+        p, (t, f, slope), base, eta, surplus = self.p, self.predict(x), near(0.0), 0, 0
+        if not self.smooth:
+            slope = near(nu)
+            base = (self.share * (f + self.loss.conjugate(nu) - t * slope)).sum()
+        pushed, losses, (total, slack) = self.share * slope, (self.share * f).sum(), self.value(x)
         if self.intercept:
-            up, down = plus[p], -minus[p]
-            mass, surplus = np.minimum(up.low, down.low), abs(up - down).up
-            eta = (near(surplus) / mass).up if surplus < mass else 2
-            moved = near(np.maximum(abs(plus).up, abs(minus).up)[:p]) * eta
-            v = Near(v.mid, v.rad + moved.up)
-        if not (self.strong or self.ball):
-            largest, limit = abs(v).up.max(), self.tau.low * (1 - 64 * ar.u)
-            theta = 1 if largest <= limit else (near(limit) / largest).low
-        d = (near(1) - theta + eta).up
-        if not d <= 1:
-            theta, d = 0, 1
-        total, losses = self.value(x)
-        self.gap = (base + losses * d + self.penalty_gap(x[:p], v * theta)).up
+            up, down = pushed.clip(0, math.inf).sum(), pushed.clip(-math.inf, 0).sum()
+            mass, surplus = np.minimum(up.low, (down * -1).low), abs(up + down).up
+            eta = np.minimum((near(surplus) / mass).up, 1) if mass > 0 else 1
+            pushed = pushed + Near(0 * pushed.mid, (abs(pushed) * eta).up)
+        v, size = self.gather(pushed)[:p], near(ar.root(self.square(near(x[:p])).up))
+        # ‖x*‖₁ ≤ whole for l1, as N(x*) ≤ P(x*) ≤ P(x), all losses being ≥ 0, or by the ball
+        if not self.strong:
+            self.whole = self.radius if self.is_ball else (near(total.up) / self.tau).up
+        rest = base + self.penalty_gap(x[:p], v) + slack
+        gap, self.rest, self.surplus = rest + losses * eta, rest, near(surplus)
+        self.gap = np.minimum(gap.up, total.up)
         self.floor = np.maximum(self.floor, (total - self.gap).low)
-        self.model, self.losses, self.moved = x, losses.up, near(self.gap) * 2
-        # ‖x*‖ ≤ whole from alpha·R(x*) ≤ P(x*) ≤ P(x), as f ≥ 0, or from the ball; and
-        # ‖x* − x‖ ≤ close from P(x) ≥ P(x*) + ½κ‖x − x*‖², P − ½κ‖x‖² being convex, 0 ∈ ∂P(x*)
-        whole = self.radius.up if self.ball else math.inf
-        if self.sparse:
-            whole = (near(total.up) / self.tau).up
+        self.model, self.slopes, self.moved = x, v, near(self.gap) * 2
+        # ‖x* − x‖ ≤ close from P(x) ≥ P(x*) + ½κ‖x − x*‖², as P − ½κ‖x‖² is convex, 0 ∈ ∂P(x*);
+        # with a ball L(x), L(x*) ≤ min L + gap: both are within √(2·gap/κ) of where L is least.
         if self.strong:
-            self.close = ar.root((near(self.gap) * 2 / self.kappa).up)
+            self.close = ar.root((near(gap.up) * (8 if self.is_ball else 2) / self.kappa).up)
+            self.whole = (size + self.close).up
         else:
-            self.close = (near(whole) + ar.root(np.maximum(self.square(x).up, 0))).up
-        self.whole = whole
-        self.reach = np.minimum(whole, (abs(near(x[:p])) + self.close).up)
+            self.close = (size + self.whole).up
+        self.reach = np.minimum(self.whole, (abs(near(x)) + self.close).up)
 
     # --- rule: features -----------------------------------------------------------------------
 
-    def rule_features(self):
+    def rule_features(self, zero):
         """x*_j = 0 where the loss' derivative stays below τ in size from the last point to x*.
 
         At an optimum −∂_jF(x*) ∈ τ∂|x*_j| + κx*_j, of size τ or more unless x*_j = 0. A loss with
@@ -558,58 +462,46 @@ class Problem:
         Σ share_i (ν_i − ν*_i)² ≤ moved/k with moved = 2·gap; or, by co-coercivity, moved = max −gᵀu
         over a region. By Cauchy and Schwarz ∂_jF moves by √(moved/k · Σ share_i a_ij²) at most.
         """
-        need(self.sparse and self.smooth, "no feature can be ruled out")
-        squares = self.zeros
-        for rows, matrix in self.data.blocks():
-            squares = squares + product(squared(matrix).T, self.share[rows])
-        moves = ar.root((self.moved * squares[: self.p] / self.k).up)
-        below = (abs(self.slopes) + moves).up < self.tau.low
-        self.alive = self.alive & ~np.array(below, dtype=bool)
+        need(self.tau.mid > 0 and self.smooth and not self.is_ball, "no feature can be ruled out")
+        squares = self.gather(self.share / self.loss.k, squared=True)[: self.p]
+        self.vanish = (abs(self.slopes) + ar.root((self.moved * squares).up)).up < self.tau.low
+        need(self.vanish[zero != 0], "a feature is not proved to be 0")
+        self.alive[: self.p][zero != 0] = False
 
     # --- rule: ball ---------------------------------------------------------------------------
 
-    def rule_ball(self, shifts):
-        """‖x* − x‖ ≤ close at the last point x of a gap: the gap ball, or the norm ball. The
-        intercept lies between two tangents (`tangent`), or is not bounded at all.
-        """
-        offsets = [-math.inf, math.inf] if self.intercept else [0, 0]
-        for shift in shifts:
-            side, offsets[side] = self.tangent(shift)
-        for rows, matrix, loss, _, t in self.visit(self.model):
-            reach = near(self.row_norms(rows, matrix)) * self.close
-            found = loss.verdicts((t - reach + offsets[0]).low, (t + reach + offsets[1]).up)
-            self.proved[rows] = np.where(self.proved[rows] == 0, found, self.proved[rows])
+    def rule_ball(self, low, high):
+        """‖x* − x‖ ≤ close at the last point x of a gap: the gap ball, or the norm ball. So every
+        prediction without its intercept moves by r_i = ‖a_i‖·close at most; and low < c* − c < high
+        (without an intercept both are 0).
 
-    def tangent(self, shift):
-        """A bound on c* − c: 0 and a lower one, or 1 and an upper one.
+        At an optimum there are ν_i ∈ ∂f(t*_i) with Σ share_i ν_i = 0. If c* − c ≤ low then t*_i ≤
+        t_i + r_i + low, and Σ share_i ν_i is at most the sum of the largest subgradients there: if
+        that is below 0, c* − c > low. In the same way for high.
 
-        For a subgradient (g, g_c) at (x, c + shift) every optimum (x*, c*) has
-        g_c·(c* − c − shift) ≤ P(x, c) − P(x, c + shift) + close·‖g‖, as P(x, c) ≥ min P and
-        ‖x* − x‖ ≤ close. ν are the exact slopes; with a kink ν is a subgradient at a point next to
-        the exact t, and f(t*) ≥ f(t) + ν(t* − t) − 2·(the error of f(t)).
+        Then slopes need not be shrunk until they cancel: with ν as they are P(x, c) − P(x*, c*) is
+        at most the rest of the gap and Σ share_i ν_i·(c − c*). So another ball may be smaller.
         """
-        need(self.intercept, "there is no intercept to bound")
-        x, v, value = self.model, self.zeros, near(0.0)
-        for rows, matrix, loss, share, t in self.visit(x):
-            here, nu = loss.value_and_slope(t + shift)
-            v = v + self.gather(rows, matrix, share * nu)
-            value = value + (share * (here - near(here.rad) * 2)).sum()
-        rest, g = v[self.p], (v + self.pull(x, v, self.tau, self.kappa))[: self.p]
-        surplus = (near(self.losses) - value).clip(0, math.inf)
-        surplus = surplus + near(self.norm(g)) * self.close
-        need(abs(rest).low > 0, "a tangent is flat in the intercept")
-        more = (surplus / abs(rest).low).up
-        return (1, (near(shift) + more).up) if rest.mid > 0 else (0, (near(shift) - more).low)
+        t, moved = self.predict(self.model)[0], near(self.row_norms()) * self.close
+        sums = [t + moved + low, t - moved + high]
+        sums = [(self.share * self.loss.value_and_slope(one)[1]).sum() for one in sums]
+        fine = sums[0].up < 0 and sums[1].low > 0 if self.intercept else low == high == 0
+        need(fine, "the intercept is not in its bounds")
+        found = self.loss.verdicts((t - moved + low).low, (t + moved + high).up)
+        self.proved = np.where(self.proved == 0, found, self.proved)
+        if self.strong and not self.is_ball:
+            gap = self.rest + self.surplus * np.maximum(-low, high)
+            self.close = np.minimum(self.close, ar.root((near(gap.up) * 2 / self.kappa).up))
 
     # --- rule: region -------------------------------------------------------------------------
 
-    def rule_region(self, x, step, witness):
+    def rule_region(self, x, eta, epsilon, T):
         """x* − x₀ ∈ B = { u : ‖u‖²_H + gᵀu ≤ slack } for every optimum x*, and what follows.
 
-        H = D + Σ share_i w_i a_i a_iᵀ (a_i ends with a one for the intercept, where D is 0);
-        g = ∇F(x₀) + v₀ with the slopes of the losses at x₀, computed here; w_i ≥ 0 at most the
-        secants of f_i from x₀ on an OPEN interval around { a_iᵀ(x₀ + u) : u ∈ B }; and for all
-        feasible x and all v ∈ alpha·∂R(x):  (v − v₀)ᵀ(x − x₀) ≥ ‖x − x₀‖²_D − slack.
+        H = D + Σ share_i w_i a_i a_iᵀ (D is 0 for the intercept); g = ∇F(x₀) + v₀ with the slopes
+        of the losses at x₀, computed here; w_i ≥ 0 at most the secants of f_i from x₀ on an OPEN
+        interval around { a_iᵀ(x₀ + u) : u ∈ B }; and for all feasible x and all v ∈ alpha·∂R(x):
+        (v − v₀)ᵀ(x − x₀) ≥ ‖x − x₀‖²_D − slack.
 
         Proof. Let d = x* − x₀. P is convex and least at x*, so that 0 ≥ (∇F(x₀ + sd) + v)ᵀ(sd) for
         0 < s < 1 and some v ∈ alpha·∂R(x₀ + sd). As long as every a_iᵀ(x₀ + sd) with w_i > 0 is in
@@ -618,268 +510,118 @@ class Problem:
         inside of the open intervals. So none leaves, and d ∈ B. ∎  With closed intervals this is
         false: a row could stand at the end of its interval and go on from there.
 
-        T square with TᵀHT ⪰ (1 − η)I, η < 1, makes H ≻ 0 and H⁻¹ ⪯ TTᵀ/(1 − η). For u ∈ B
-        ‖u‖_H ≤ ‖g‖_{H⁻¹} + √slack, so |aᵀu| ≤ ‖Tᵀa‖·radius, radius = (‖Tᵀg‖ + √slack)/(1 − η).
-        w is derived from this bound and then T is verified with this w: if T passes, the bound is
-        true of B(w), and w holds on more than B(w).
+        T square (over what is alive; elsewhere u is 0) with TᵀHT ⪰ (1 − η)I, η < 1, makes H ≻ 0 and
+        H⁻¹ ⪯ TTᵀ/(1 − η). For u ∈ B ‖u‖_H ≤ ‖g‖_{H⁻¹} + √slack, so |aᵀu| ≤ ‖Tᵀa‖·radius, radius =
+        (‖Tᵀg‖ + √slack)/(1 − η). w is derived from this bound and then T is verified with this w:
+        if T passes, the bound is true of B(w), and w holds on more than B(w).
 
-        D and slack:  l2, elastic net: D = κ.  Where x₀_j = 0, D_j is more by (τ − |v₀_j|)/reach_j,
-        since (v_j − v₀_j)x_j ≥ (τ − |v₀_j|)|x_j| and |x_j| ≤ reach_j on the segment.  l2 ball, any
-        μ ≥ 0, v₀ = μx₀: −v₀ᵀu = ½μ(‖u‖² + ‖x₀‖² − ‖x‖²), so D = ½μ and slack ½μ(radius² − ‖x₀‖²).
-        l1 ball, v₀ as for τ = μ: −v₀ᵀu ≥ Σ_{x₀_j = 0} (μ − |v₀_j|)|x_j| − μ(radius − ‖x₀‖₁).
-        Any ε ≥ 0: D + ε and slack + ε·far, with far at least ‖x* − x₀‖²: Σ(|x₀_j| + reach_j)², or
-        (whole + ‖x₀‖)², as ‖x*‖₂ ≤ ‖x*‖₁ ≤ whole.
+        v₀ ∈ τ∂‖x₀‖₁ + κx₀ is computed, so that nobody can claim a wrong one; at 0 it is the nearest
+        to −∇F. D and slack:  l2, elastic net: D = κ.  Where x₀_j = 0, D_j is more by (τ − |v₀_j|)/
+        reach_j, since (v_j − v₀_j)x_j ≥ (τ − |v₀_j|)|x_j| and |x_j| ≤ reach_j on the segment.  l2
+        ball, v₀ = κx₀ and v = 0: −v₀ᵀu = ½κ(‖u‖² + ‖x₀‖² − ‖x‖²), so D = ½κ and slack(x₀).  l1
+        ball, v₀ as for τ and v = 0: −v₀ᵀu ≥ Σ_{x₀_j = 0} (τ − |v₀_j|)|x_j| − slack(x₀).
+        Any ε ≥ 0: D + ε and slack + ε·(‖x*‖ + ‖x₀‖)², which is at least ε‖x* − x₀‖².
+
+        TᵀHT is TᵀDT and the Gram matrix of the rows √w·Tᵀa, computed up to errors whose squares add
+        up to E; so (triangle inequality) its least eigenvalue has a root that is less by √E at
+        most. For the computed ones it is min_j (M_jj − Σ_{k≠j} |M_jk|) or more, by Gershgorin; and
+        M is off by γ·c_jc_k, c² its diagonal (Cauchy and Schwarz), and what products lose by
+        underflow.
         """
-        eta, mu, epsilon = (near(step[name]) for name in ("eta", "multiplier", "epsilon"))
-        need(self.smooth and not self.kernel, "regions need slopes, and are not for kernels")
-        fine = eta.mid >= 0 and eta.mid < 1 and mu.mid >= 0 and epsilon.mid >= 0
-        need(fine and (mu.mid == 0 or self.ball != ""), "a number of a region is out of range")
-        p, alive, coef, v = self.p, self.alive, x[: self.p], self.zeros
-        need(coef[~alive] == 0, "a point uses a feature that is ruled out")
-        self.feasible(x)
-        for _, matrix, loss, share, t in self.visit(x):
-            v = v + product(matrix.T, share * loss.value_and_slope(t)[1])
-        tau = mu if self.ball == "l1" else self.tau
-        pull = self.pull(x, v, tau, mu if self.ball == "l2" else self.kappa)
-        kinks = np.where(coef == 0, np.maximum((tau - abs(pull[:p])).low, 0), 0)
-        more = kinks / (self.reach + ar.array(2.0**-500)[()])
-        D, slack = self.kappa.low + epsilon.mid + more, near(0.0)
-        if self.ball == "l2":
-            D, slack = D + mu.mid / 2, self.radius * self.radius - self.square(x)
-        if self.ball == "l1":
-            slack = (self.radius - abs(near(coef)).sum()) * 2
-        far = (abs(near(coef)) + self.reach)[alive]
-        far = (far * far).sum().up
-        if not self.strong:
-            whole = near(self.whole) + length(near(coef))
-            far = np.minimum(far, (whole * whole).up)
-        slack = slack.clip(0, math.inf) * mu / 2 + epsilon * far
-        D = (D * (1 - 8 * ar.u) - 4 * ar.tiny)[alive]
-        square = step["form"] == "square"
-        shape = Square(self, witness, D) if square else Mean(self, witness, step["beta"], D)
-        steep = near(shape.norm((v + pull)[shape.columns]))
+        p, epsilon, (t, _, slope) = self.p, near(epsilon), self.predict(x)
+        fine = self.smooth and not self.kernel and self.loss.name != "logistic" and 0 <= eta < 1
+        need(fine and epsilon.mid >= 0 and (x[~self.alive] == 0).all(), "a region is out of range")
+        v, limit = self.gather(self.share * slope), np.maximum(self.tau.low, 0)
+        pull = self.tau * np.sign(x) + near(np.clip(-v.mid, -limit, limit)) * (x == 0)
+        pull = (pull + self.kappa * x) * self.penalised
+        kinks = np.where(x == 0, np.maximum((self.tau - abs(pull)).low, 0), 0)
+        kinks = kinks / (self.reach + ar.array(2.0**-500)[()])
+        curve = self.kappa.low / (2 if self.is_ball else 1) + epsilon.mid + kinks
+        D = np.maximum(curve * (1 - 8 * ar.u) - 4 * ar.tiny, 0) * self.penalised
+        far = near(self.whole) + length(near(x[:p]))
+        slack = self.value(x)[1] + far * far * epsilon
+        # T with a row of zeros for what is not alive
+        k = int(self.alive.sum())
+        full = ar.array(np.zeros((p + 1, k)))
+        full[self.alive] = T.reshape(k, k)
+        lengths, gamma = row_lengths(full), ar.gamma(2 * p + 2 * self.data.n)
+        # of Tᵀa, by the entries of a: the last of them is 1, which pays for underflow
+        errors = 2 * ar.gamma(p) * lengths + 16 * (p + 1) ** 2 * ar.tiny
+        steep = near(length(product(full.T, v + pull)))
         radius = ((steep + ar.root(slack.up)) / (near(1) - eta)).up
-        found = self.proved.copy()
-        for rows, matrix, loss, share, t in self.visit(x):
-            bound = (near(shape.row_norms(matrix)) * radius).up
+        gram, E, lost, found = 0 * full[:k], near(0.0), 0, 0 * self.proved
+        for rows, cols, matrix in self.data.blocks():
+            turned, here = matrix @ full[cols], t[rows]
+            size, off = row_lengths(turned), abs(matrix) @ errors[cols]
+            bound = ((near(size) + off) * radius).up
             # on an open interval, strictly wider than the bound
             wider = bound * (1 + ar.array(2.0**-20)[()]) + ar.array(2.0**-500)[()]
-            shape.add(matrix, share * loss.secant_floor(t, wider))
-            verdicts = loss.verdicts((t - bound).low, (t + bound).up)
-            found[rows] = np.where(found[rows] == 0, verdicts, found[rows])
-        need(shape.least_eigenvalue() >= (near(1) - eta).up, "T does not prove the region")
-        self.proved, self.slopes, self.moved = found, v[:p], steep * radius
-        reach = (abs(near(coef[alive])) + near(shape.unit_norms()) * radius).up
-        self.reach[alive] = np.minimum(self.reach[alive], reach)
-
-
-class Square:
-    """T as it is: TᵀHT ⪰ min_j (M_jj − Σ_{k≠j} |M_jk|)·I by Gershgorin.
-
-    The Gram matrix is off by γ·cⱼcₖ, c² its diagonal (Cauchy and Schwarz).
-    """
-
-    def __init__(self, problem, T, D):
-        self.data, self.count = problem.data, len(D)
-        self.columns = np.append(problem.alive, np.ones(int(problem.intercept), dtype=bool))
-        self.D = np.append(D, [0] * problem.intercept)
-        self.T = T.reshape(len(self.D), len(self.D))
-        self.gram, self.gamma = 0 * self.T, ar.gamma(64 + problem.data.block_rows)
-        self.lengths = np.array([length(near(row)) for row in self.T])
-
-    def norm(self, g):
-        return length(product(self.T.T, g))
-
-    def row_norms(self, matrix):
-        self.rows = dense(matrix)[:, self.columns]
-        gamma, turned = ar.gamma(2 * len(self.D) + 8), self.rows @ self.T
-        squares = (turned * turned).sum(axis=1) * (1 + gamma) + 4 * len(self.D) * ar.tiny
-        return ar.root(squares) + gamma * (abs(self.rows) @ self.lengths) * ar.c
-
-    def add(self, matrix, weights):
-        self.gamma = self.gamma + 4 * ar.u
-        self.gram = self.gram + (self.rows * weights.mid[:, None]).T @ self.rows
-
-    def least_eigenvalue(self):
-        # what products of weights and entries lose by underflow
-        lost = 8 * self.data.n * ar.tiny * (2 + ar.array(self.data.largest)[()]) ** 2
-        c = ar.root(self.gram.diagonal() * (1 + self.gamma) + lost)
-        D = np.diag(self.D)
-        H = Near(self.gram + D, (self.gamma + 64 * ar.u) * np.outer(c, c) + 4 * ar.u * D + lost)
-        half = product(self.T.T, H)
-        M = product(self.T.T, Near(half.mid.T, half.rad.T))
-        rows = [near(2 * row.mid[j]).low - abs(row).sum().up for j, row in enumerate(M)]
-        # the least of an array is NaN if one of them is (that of a list need not be)
-        return np.array(rows or [1]).min()
-
-    def unit_norms(self):
-        return self.lengths[: self.count]
-
-
-class Mean:
-    """T = (u, q) ↦ (u/√κ, βq − mᵀu/√κ): TTᵀ is the inverse of κ‖u‖² + (mᵀu + c)²/β².
-
-    For wide data: only β and m are stored, and without an intercept nothing is. κ is the least of
-    D. With w̄ = Σ share w and S = Σ share w a, Σ share w (a, 1)(a, 1)ᵀ ⪰ (S, w̄)(S, w̄)ᵀ/w̄ (Jensen),
-    so TᵀHT ⪰ min(1, w̄β²) − β‖S − w̄m‖/√κ. Vectors live on all features, 0 where one is ruled out.
-    """
-
-    def __init__(self, problem, mean, beta, D):
-        self.intercept, self.columns, self.sum = problem.intercept, slice(None), problem.zeros
-        self.mean, self.p, self.count = ar.array(0 * problem.zeros.mid), problem.p, len(D)
-        self.alive = near(np.append(problem.alive, np.zeros(int(problem.intercept))))
-        need(len(D) > 0 and D.min() > 0, "a region of this form needs strong convexity")
-        self.kappa, self.beta = near(D.min()), near(beta if self.intercept else 0.0)
-        need(self.beta.mid >= 0, "beta is negative")
-        if self.intercept:
-            self.mean[: self.p][problem.alive] = mean
-
-    def size(self, u, q):
-        """‖Tᵀ(a, q)‖ where ‖a − q·m‖ ≤ u."""
-        return ar.root((near(u) * u / self.kappa + self.beta * self.beta * q * q).up)
-
-    def norm(self, g):
-        last = g[self.p :].sum()  # 0 without an intercept
-        return self.size(length((g - last * self.mean) * self.alive), abs(last).up)
-
-    def row_norms(self, matrix):
-        squares = product(squared(matrix), self.alive)
-        if self.intercept:
-            along = product(matrix, near(self.mean))
-            squares = squares - along * 2 + (near(self.mean) * self.mean).sum()
-        return self.size(ar.root(np.maximum(squares.up, 0)), 1)
-
-    def add(self, matrix, weights):
-        self.sum = self.sum + product(matrix.T, weights)
-
-    def least_eigenvalue(self):
-        total = self.sum[self.p :].sum()
-        off = length((self.sum - total * self.mean) * self.alive)
-        least = np.minimum((total * self.beta * self.beta).low, 1)
-        # √κ from below is κ over √κ from above
-        lost = self.beta * off * ar.root(self.kappa.up) / self.kappa
-        return (near(least) - lost).low if self.intercept else 1
-
-    def unit_norms(self):
-        return self.size(np.ones(self.count), 0)
+            loss = Loss(self.given, self.y[rows], self.epsilon[rows])
+            w = np.maximum((self.share[rows] * loss.secant_floor(here, wider)).low, 0)
+            gram, E = gram + (turned * w[:, None]).T @ turned, E + (near(w) * off * off).sum()
+            lost = lost + 4 * ar.tiny * (1 + size).sum()
+            found[rows] = loss.verdicts((here - bound).low, (here + bound).up)
+        c = ar.root(gram.diagonal() * (1 + 2 * gamma) + lost)
+        M = Near(gram, gamma * np.outer(c, c) + lost) + product(full.T, near(full) * D[:, None])
+        sums = product(ar.array(np.ones((1, k))), abs(M))[0]
+        least = (near(M.mid.diagonal()) * 2 - sums).low.min(initial=1)
+        need(least >= (near(1) - eta + near(ar.root(E.up)) * 2 + E).up, "T does not prove a region")
+        self.proved = np.where(self.proved == 0, found, self.proved)
+        self.slopes, self.moved = v[:p], steep * radius
+        self.reach = np.minimum(self.reach, (abs(near(x)) + near(lengths) * radius).up)
+        self.whole = np.minimum(self.whole, length(near(self.reach[:p])))
 
 
 # --- the data ---------------------------------------------------------------------------------
 
 
-def number(cell):
-    """The double that a cell stands for; NaN if it is no number, as where it is empty.
-
-    Decimal numbers are rounded to nearest. Infinite, and so refused, are integers that would be
-    rounded; what only Python takes for a number is none.
-    """
-    if isinstance(cell, int) and abs(cell) >= 2**53:
-        return math.inf
-    if cell is None or (isinstance(cell, str) and ("_" in cell or not cell.isascii())):
-        return math.nan
-    try:
-        return float(cell)
-    except ValueError:
-        return math.nan
-
-
-def key(label):
-    """Labels as text: numbers in one way of writing, as tables and arrays differ in that.
-
-    Not those that are too large to differ as doubles. What is missing is an empty text.
-    """
-    try:
-        value = number(label)
-    except TypeError:  # a date, say
-        value = math.nan
-    return repr(value + 0.0) if abs(value) < 2**53 else "" if label is None else str(label)
-
-
-def header(stream):
-    """Shape and type of the array that follows; nothing is evaluated, nothing allocated."""
-    readable(np.lib.format.read_magic(stream) == (1, 0), "an array of an unknown version")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=2048)
-    readable(not (fortran and len(shape) > 1), "an array is stored by columns, and not by rows")
-    plain = dtype.kind in "biuU" or (dtype.kind == "f" and dtype.itemsize <= 8)
-    readable(plain, f"an array holds {dtype}: neither doubles, integers nor texts")
-    return shape, dtype
-
-
 class ArrayFile:
-    """An .npz file with X (or CSR's data, indices, indptr), y, and other arrays of one per row."""
+    """An .npz file: a proof, or data in X (or CSR's data, indices, indptr), y and other arrays."""
 
     def __init__(self, path):
-        self.zip = zipfile.ZipFile(path)
+        self.archive = zipfile.ZipFile(path)
 
-    def column(self, name):
-        with self.zip.open(f"{name}.npy") as stream:
-            shape, dtype = header(stream)
-            return np.frombuffer(stream.read(), dtype=dtype).reshape(shape)
+    def opened(self, name):
+        """What an array holds, as a stream, its shape and type; nothing is evaluated."""
+        stream = self.archive.open(f"{name}.npy")
+        readable(np.lib.format.read_magic(stream) == (1, 0), "an array of an unknown version")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(stream, max_header_size=2048)
+        readable(not (fortran and len(shape) > 1), "an array is stored by columns, and not by rows")
+        # long doubles are of 12 or 16 bytes
+        readable(dtype.kind in "biufU" and dtype.str[1:3] != "f1", f"an array holds {dtype}")
+        return stream, shape, dtype
+
+    def column(self, name, empty=None):
+        stream, shape, dtype = self.opened(name)
+        return np.frombuffer(stream.read(), dtype=dtype).reshape(shape)
 
     def batches(self, n_rows, p):
-        if "X.npy" not in self.zip.namelist():
-            yield from self.sparse_batches(n_rows, p)
-            return
-        with self.zip.open("X.npy") as stream:
-            (n, width), dtype = header(stream)
+        """Blocks of rows: the numbers of columns, others being 0, and the entries in these."""
+        if "X.npy" in self.archive.namelist():
+            stream, (_, width), dtype = self.opened("X")
             readable(width == p, f"X has {width} columns and not {p}")
-            for start in range(0, n, n_rows):
-                content = stream.read(min(n_rows, n - start) * p * dtype.itemsize)
-                yield np.frombuffer(content, dtype=dtype).reshape(-1, p)
-
-    def sparse_batches(self, n_rows, p):
-        values, cols, ends = (self.column(name) for name in ("data", "indices", "indptr"))
-        readable(len(values) == len(cols) == ends[-1] and ends[0] == 0, "indptr does not fit")
-        readable(np.diff(ends) >= 0, "indptr falls")
-        readable((cols >= 0) & (cols < p) & (cols.dtype.kind in "iu"), "a column is out of range")
-        for start in range(0, len(ends) - 1, n_rows):
-            part = ends[start : start + n_rows + 1].astype(np.int64)
-            rows = np.repeat(np.arange(len(part) - 1), np.diff(part))
-            here = cols[part[0] : part[-1]].astype(np.int64)
-            readable(len(np.unique(rows * p + here)) == len(rows), "an entry is there twice")
-            yield Sparse((len(part) - 1, p), rows, here, values[part[0] : part[-1]])
-
-
-class TableFile:
-    """CSV or Parquet, with the columns that the statement names."""
-
-    def __init__(self, path, features):
-        self.path, self.features = Path(path), features
-
-    def tables(self, names, n_rows):
-        """Blocks of rows as {name: cells}; a name that is there twice means nothing."""
-        if self.path.suffix == ".parquet":
-            from pyarrow.parquet import ParquetFile
-
-            file = ParquetFile(self.path)
-            self.once(names, file.schema_arrow.names)
-            yield from (block.to_pydict() for block in file.iter_batches(n_rows, columns=names))
+            while content := stream.read(n_rows * p * dtype.itemsize):
+                yield np.arange(p), np.frombuffer(content, dtype=dtype).reshape(-1, p)
             return
-        with open(self.path, newline="", encoding="utf-8-sig") as stream:
-            rows = csv.reader(stream, strict=True)
-            head = next(rows)
-            self.once(names, head)
-            while block := list(itertools.islice(rows, n_rows)):
-                readable([len(row) == len(head) for row in block], "a row is too long or too short")
-                yield dict(zip(head, zip(*block, strict=True), strict=True))
+        values, cols, ends = (self.column(name) for name in ("data", "indices", "indptr"))
+        rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+        readable(ends[0] == 0 and len(values) == len(cols) == len(rows), "indptr does not fit")
+        readable((cols >= 0) & (cols < p), "a column is out of range")
+        readable(len(np.unique(rows * p + cols)) == len(cols), "an entry is there twice")
+        for start in range(0, len(ends) - 1, n_rows):
+            block = ends[start : start + n_rows + 1]
+            here = slice(block[0], block[-1])
+            used, places = np.unique(cols[here], return_inverse=True)
+            entries = np.zeros((len(block) - 1, len(used)), dtype=values.dtype)
+            entries[rows[here] - start, places] = values[here]
+            yield used, entries
 
-    def once(self, names, head):
-        for name in names:
-            readable(head.count(name) == 1, f"{name!r} is there {head.count(name)} times")
 
-    def column(self, name):
-        cells = [cell for block in self.tables([name], 2**14) for cell in block[name]]
-        return np.array([*cells, None], dtype=object)[:-1]
-
-    def batches(self, n_rows, p):
-        names = list(dict.fromkeys(feature["column"] for feature in self.features))
-        for table in self.tables(names, n_rows):
-            out = np.empty((len(table[names[0]]), p))
-            for j, feature in enumerate(self.features):
-                cells, wanted = table[feature["column"]], feature["equals"]
-                cells = cells if wanted is None else [key(cell) == key(wanted) for cell in cells]
-                out[:, j] = [number(cell) for cell in cells]
-            yield out
+def doubles(cells):
+    """Numbers, none of them rounded."""
+    kind, found = cells.dtype.kind, cells.astype(np.float64)
+    readable(kind in "fb" or (kind in "iu" and (abs(found) < 2**53).all()), "not exact doubles")
+    return found
 
 
 # how columns were made: one rounded operation after the other, as whoever wrote the proof did it
@@ -888,324 +630,203 @@ OPERATIONS["fill"] = lambda x, a: np.where(np.isnan(x), a, x)
 
 
 class Data:
-    """Rows in blocks, transformed as the statement says; targets and weights as a whole."""
+    """What a statement is about: rows in blocks; targets and weights as a whole."""
 
-    def __init__(self, file, n, p, intercept, transform=()):
-        self.file, self.n, self.p, self.intercept, self.transform = file, n, p, intercept, transform
-        self.block_rows = max(min(BLOCK_ENTRIES // p, 1024), 1)
-        self.largest, self.kept = 0.0, None
+    def __init__(self, file, s):
+        self.file, self.n, self.p, self.kept = file, s["n_samples"], s["n_features"], None
+        self.transform, pairs = s["transform"], LOSSES[s["loss"]["name"]][0] == "interval"
+        self.complete = s["transform"] or s["kernel"]
+        # what an empty cell of a table stands for; that of a label is a label
+        empty = [-math.inf, math.inf] if pairs else [None if s["labels"] else math.nan]
+        found = [file.column(name, empty[i]) for i, name in enumerate(s["target"])]
+        self.target = np.column_stack(found)
+        readable(self.target.shape == (self.n, 1 + pairs), "y has another shape")
+        own = {"weight": np.ones(self.n), "epsilons": np.full(self.n, s["loss"].get("epsilon", 0))}
+        for name, usual in own.items():
+            own[name] = one = usual if s[name] is None else doubles(file.column(s[name], math.nan))
+            readable(one.shape == (self.n,) and (abs(one) < 1e150).all(), f"{name}: not one a row")
+        self.weights, self.epsilon = own.values()
 
-    @classmethod
-    def read(cls, path, s):
-        columns, is_table = s["columns"], Path(path).suffix in (".csv", ".parquet")
-        readable(is_table == (columns["features"] is not None), "the proof is for another kind")
-        file = TableFile(path, columns["features"]) if is_table else ArrayFile(path)
-        self = cls(file, s["n_samples"], s["n_features"], s["intercept"], s["transform"])
-        readable(not ar.exact or self.n * (self.p + 1) <= MOST_EXACT, "too large for --exact")
-        target = [self.column(name, (self.n,), (self.n, 2)) for name in columns["target"]]
-        self.target = np.column_stack(target) if len(target) > 1 else target[0]
-        self.weights, self.epsilon = np.ones(self.n), s["loss"].get("epsilon", 0.0)
-        if columns["weight"] is not None:
-            self.weights = numbers(self.column(columns["weight"], (self.n,)))
-            readable(abs(self.weights) < math.inf, "a weight is no number")
-        if columns["epsilon"] is not None:
-            self.epsilon = numbers(self.column(columns["epsilon"], (self.n,)))
-            readable((self.epsilon >= 0) & (self.epsilon < 1e150), "an epsilon is out of range")
-        return self
-
-    def column(self, name, *shapes):
-        found = self.file.column(name)
-        readable(found.shape in shapes, f"{name} has the shape {found.shape}, not {shapes[0]}")
-        return found
-
-    def doubles(self, entries):
-        """Entries of X, none of them rounded, and then transformed."""
-        kind, found = entries.dtype.kind, entries.astype(np.float64)
-        exact = kind in "fb" or (kind in "iu" and (abs(found) < 2**53).all())
-        readable(exact, "X holds texts, or integers that are too large for doubles")
-        for step in self.transform:
-            found = OPERATIONS[step["operation"]](found, np.array(step["numbers"]))
-        size = np.maximum(found.max(initial=0.0), -found.min(initial=0.0))
-        readable(size < 1e150, "X holds what is no number, or too large a one")
-        self.largest = max(self.largest, float(size))
-        return found
-
-    def with_ones(self, block):
-        """The matrix of a block, with a column of ones if there is an intercept."""
-        n, more = block.shape[0], int(self.intercept)
-        if not isinstance(block, Sparse):
-            return ar.array(np.hstack([self.doubles(block), np.ones((n, more))]))
-        readable(not self.transform, "sparse columns are never transformed")
-        rows, cols = np.append(block.rows, np.arange(n * more)), np.full(n * more, self.p)
-        values = np.append(self.doubles(block.values), np.ones(n * more))
-        matrix = Sparse((n, self.p + more), rows, np.append(block.cols, cols), values)
-        return ar.array(dense(matrix)) if ar.exact else matrix
+    def made(self, batch):
+        """Columns and entries, transformed, and a column of ones."""
+        cols, found = batch[0], doubles(batch[1])
+        # what is transformed may become other than 0, and a kernel's diagonal is needed
+        readable(len(cols) == self.p or not self.complete, "columns of zeros have to be stored")
+        for operation, given in self.transform:
+            found = OPERATIONS[operation](found, np.array(given))
+        readable(abs(found) < 1e150, "X holds what is no number, or too large a one")
+        return np.append(cols, self.p), ar.array(np.append(found, np.ones((len(found), 1)), axis=1))
 
     def blocks(self):
-        """Pairs (rows, matrix), read again for every pass unless all of them can be kept."""
-        start, held, kept = 0, 0, []
-        for matrix in self.kept or map(self.with_ones, self.file.batches(self.block_rows, self.p)):
-            rows = slice(start, start + matrix.shape[0])
-            start, held = rows.stop, held + np.size(getattr(matrix, "values", matrix))
-            kept = [*kept, matrix] if held <= KEPT_ENTRIES else []
-            yield rows, matrix
+        """(rows, columns, matrix), read again for every pass unless all of them can be kept."""
+        start, held, kept, size = 0, 0, [], max(min(BLOCK_ENTRIES // self.p, 4096), 1)
+        for cols, matrix in self.kept or map(self.made, self.file.batches(size, self.p)):
+            rows = slice(start, start + len(matrix))
+            start, held = rows.stop, held + matrix.size
+            kept = [*kept, (cols, matrix)] if held <= KEPT_ENTRIES else []
+            yield rows, cols, matrix
         readable(start == self.n, f"X has {start} rows and not {self.n}")
         self.kept = kept
 
 
-def numbers(cells):
-    """Cells as doubles; of a pair of ends an empty one is open."""
-    found = np.vectorize(number, otypes=[float])(cells)
-    if cells.ndim == 2 and cells.dtype == object:
-        empty = (cells == "") | (cells == None)  # noqa: E711
-        found = np.where(empty, np.array([-math.inf, math.inf]), found)
-    return found
+def read_data(path, s):
+    """The columns of a table are read by safesift_tables, all else here."""
+    if s["features"] is None:
+        return Data(ArrayFile(path), s)
+    from safesift_tables import TableFile
+
+    return Data(TableFile(path, s["features"]), s)
 
 
 def targets(statement, data, positive):
     """What the loss of a part asks for: labels as −1 and 1, numbers, or ends of intervals."""
     if statement["labels"] is None:
-        y, pairs = numbers(data.target), LOSSES[statement["loss"]["name"]][0] == "interval"
-        readable(y.ndim == 1 + pairs, "y has another shape")
-        low, high = y.T if pairs else (y, y)
-        fine = (low <= high) & (np.minimum(abs(low), abs(high)) < 1e150)
-        sane = (abs(y) < 1e150) | (pairs & (abs(y) == math.inf))
-        readable(fine.all() & sane.all(), "a target is no number, or an interval is empty")
-        return y
-    known = [key(label) for label in statement["labels"]]
-    keys = [key(label) for label in data.target.tolist()]
-    used = [own for own, weight in zip(keys, data.weights, strict=True) if weight != 0]
-    readable(set(used) <= set(known), "a label is not among those of the statement")
-    return np.where([own == known[positive] for own in keys], 1.0, -1.0)
+        y, size = doubles(data.target), abs(doubles(data.target))
+        sane = ((size < 1e150) | (size == math.inf)).all() and (size.min(axis=1) < 1e150).all()
+        readable(sane and (y[:, 0] <= y[:, -1]).all(), "a target is no number, or empty")
+        return y if y.shape[1] == 2 else y[:, 0]
+    labels = data.target[:, 0].tolist()
+    used = {own for own, weight in zip(labels, data.weights, strict=True) if weight != 0}
+    readable(used <= {*statement["labels"]}, "a label is not among those of the statement")
+    return np.where([own == positive for own in labels], 1.0, -1.0)
 
 
 # --- the file ---------------------------------------------------------------------------------
 
-# forms of values: records with these fields and no others, lists of some form, one of several
-# forms, a certain text, or any count (int), finite number (float), text, truth, single value
-NOTHING, WHATEVER = type(None), object
-REGION = {"rule": "region", "form": ("square", "mean")}
-REGION |= dict.fromkeys(("eta", "epsilon", "multiplier", "beta"), float)
-STEPS = {"rule": "gap"}, {"rule": "features"}, {"rule": "ball", "shifts": [float]}, REGION
-COLUMNS = {"features": (NOTHING, [{"column": str, "equals": WHATEVER}]), "target": [str]}
-COLUMNS |= dict.fromkeys(("weight", "epsilon"), (NOTHING, str))
-STATEMENT = {"format": FORMAT, "n_samples": int, "n_features": int, "columns": COLUMNS}
-STATEMENT |= {"alpha": float, "intercept": bool, "kernel": bool, "labels": (NOTHING, [WHATEVER])}
-STATEMENT |= {"transform": [{"operation": tuple(OPERATIONS), "numbers": [float]}]}
-STATEMENT |= {"commitment": {"root": str, "verdicts": str, "slots": int}}
-STATEMENT |= {"deletion": (NOTHING, {"root": str, "slots": int})}
-STATEMENT |= {"parts": [{"positive": (NOTHING, int), "gap": float, "steps": [STEPS]}]}
+# parameters; what is taken as it is
 PENALTIES = {"l2": (), "l1": (), "elastic_net": ("l1_ratio",)}
-PENALTIES |= {"l1_ball": ("radius",), "l2_ball": ("radius",)}
+PENALTIES |= {"l2_ball": ("radius",), "l1_ball": ("radius",)}
+PLAIN = "labels positives features weight epsilons root verdicts slots root_before slots_before"
 
 
-def conforms(value, form):
-    if isinstance(form, dict):
-        same = type(value) is dict and value.keys() == form.keys()
-        return same and all(conforms(value[name], form[name]) for name in form)
-    if isinstance(form, list):
-        return type(value) is list and all(conforms(one, form[0]) for one in value)
-    if isinstance(form, tuple):
-        return any(conforms(value, one) for one in form)
-    if form is WHATEVER:
-        return value is None or type(value) is str or math.isfinite(value)
-    if isinstance(form, str) or type(value) is not form:
-        return value == form
-    return math.isfinite(value) if form is float else form is not int or value >= 0
+def parameters(record, names):
+    """Numbers of a record, neither next to nothing nor huge, so that products are neither."""
+    found = {name: float(record[name]) for name in names}
+    readable([v == 0 or 1e-100 <= abs(v) <= 1e100 for v in found.values()], f"the size of {names}")
+    return found
 
 
-def check_statement(s):
-    """Everything that a statement may say; what is not known is refused."""
-    loss, penalty, columns = s["loss"], s["penalty"], s["columns"]
-    n, p = s["n_samples"], s["n_features"]
-    readable(loss["name"] in LOSSES and penalty["name"] in PENALTIES, "an unknown loss or penalty")
-    kind, names = LOSSES[loss["name"]][:2]
-    form = {"name": str, "factor": float} | dict.fromkeys(names, (float, NOTHING))
-    form = STATEMENT | {"loss": form, "penalty": {"name": str}}
-    form["penalty"] |= dict.fromkeys(PENALTIES[penalty["name"]], float)
-    for name in form | s:
-        fits = name in form and name in s and conforms(s[name], form[name])
-        readable(fits, f"{name} is missing, unknown, or not what it has to be")
-    unknown = [name for name in names if loss[name] is None]
-    readable(unknown == ["epsilon"] * (columns["epsilon"] is not None), "epsilon is not stated")
-    given = {"alpha": s["alpha"], "n_samples": n, "n_features": p, **loss, **penalty}
-    for name in given.keys() - {"name", "mu", "epsilon", "l1_ratio"}:
-        readable(given[name] > 0, f"{name} is not positive")
-    for name in given.keys() & {"alpha", "factor", "mu", "width", "delta", "epsilon", "radius"}:
-        size = abs(given[name] or 0.0)
-        readable(size == 0 or 1e-100 <= size <= 1e100, f"{name} is next to nothing, or huge")
-    readable((given.get("epsilon") or 0) >= 0, "epsilon is negative")
-    readable(0 <= given.get("l1_ratio", 0) < 1, "l1_ratio is out of range")
-    readable(loss["name"] != "safe_logistic" or loss["mu"] >= 0, "mu is negative")
-    fine = not s["kernel"] or (penalty["name"] == "l2" and n == p)
-    readable(fine, "a kernel goes with its squared norm")
-    labels, labelled = [key(label) for label in s["labels"] or ()], kind in ("margin", "label")
-    readable(labelled == (s["labels"] is not None), "labels are for losses of labels")
-    readable(len(set(labels)) == len(labels), "two labels are one")
-    lists = [columns["features"] or [None] * p, *(step["numbers"] for step in s["transform"])]
-    readable([len(one) == p for one in lists], "columns or transformations are not for p features")
-    readable(0 < len(s["parts"]) <= 10_000, "there is nothing to prove")
-    for part in s["parts"]:
-        readable(part["positive"] in (range(len(labels)) if labelled else [None]), "a label")
-        rules = [step["rule"] for step in part["steps"]]
-        readable(rules[:1] == ["gap"] and len(rules) <= 100, "the first of some steps is a gap")
+def understood(text):
+    """A statement, made again of all that is known of it here: it has to come out the same.
+
+    So whatever is missing, unknown, there twice or of another type is refused.
+    """
+    s = json.loads(text)
+    loss, penalty, n, p = s["loss"], s["penalty"], s["n_samples"], s["n_features"]
+    kind, names, *_ = LOSSES[loss["name"]]
+    names = [name for name in names if name != "epsilon" or s["epsilons"] is None]
+    again = {
+        "format": FORMAT,
+        **{name: int(s[name]) for name in ("n_samples", "n_features")},
+        "loss": {"name": loss["name"], **parameters(loss, ["factor", *names])},
+        "penalty": {"name": penalty["name"], **parameters(penalty, PENALTIES[penalty["name"]])},
+        **parameters(s, ["alpha"]),
+        **{name: bool(s[name]) for name in ("intercept", "kernel")},
+        "target": [*s["target"]],
+        **{name: s[name] for name in PLAIN.split()},
+        "transform": [[name, [float(one) for one in given]] for name, given in s["transform"]],
+        "gaps": [float(gap) for gap in s["gaps"]],
+        "rules": [[*rules] for rules in s["rules"]],
+    }
+    readable(json.dumps(again, allow_nan=False) == text, "something is missing, unknown or odd")
+    readable(s["epsilons"] is None or "epsilon" in LOSSES[loss["name"]][1], "there is no epsilon")
+    readable(not s["kernel"] or (penalty["name"] == "l2" and n == p), "a kernel has its own norm")
+    labels, lists = s["labels"], [s["features"], *(given for _, given in s["transform"])]
+    fine = labels is None if kind in ("number", "interval") else len({*labels}) == len(labels)
+    readable(fine, "two labels are one, or labels are not for this loss")
+    readable([one is None or len(one) == p for one in lists], "lists are not for p features")
+    readable(len(s["gaps"]) == len(s["rules"]) == len(s["positives"]) <= 10_000, "so many problems")
+    readable([len(rules) <= 100 for rules in s["rules"]], "there are too many steps")
     return s
 
 
-def once(pairs):
-    """A record of JSON; which of two fields of one name is meant, nobody can know."""
-    readable(len(dict(pairs)) == len(pairs), "two fields have one name")
-    return dict(pairs)
+ARRAYS = {"statement": "|u1", "verdicts": "|u1", "numbers": "<f8"}
+ARRAYS |= {"absent": "<u8", "removed": "<u8", "removed_leaves": "|u1"}
 
 
 def read_proof(path):
-    """Statement, arrays, and the hash of the statement; no more is read than the file is long."""
-    archive, arrays = zipfile.ZipFile(path), {}
-    stored = all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
-    size = sum(info.file_size for info in archive.infolist())
-    readable(stored and size <= Path(path).stat().st_size, "an array is compressed")
-    for info in archive.infolist():
-        name, stream = info.filename.removesuffix(".npy"), io.BytesIO(archive.read(info))
-        readable(name not in arrays, "two arrays have one name")
-        shape, dtype = header(stream)
-        arrays[name] = np.frombuffer(stream.read(), dtype=dtype)
-        readable(arrays[name].shape == shape, f"{name} is not what it has to be")
-    content = arrays["statement"].tobytes()
-    readable(len(content) <= MOST_STATEMENT, "the statement is too long")
-    s = check_statement(json.loads(content.decode("utf-8"), object_pairs_hook=once))
-    wanted = {"statement": "|u1", "absent": "<u8", "removed": "<u8", "removed_leaves": "|u1"}
-    for i in range(len(s["parts"])):
-        wanted |= {f"{i}_verdicts": "|u1", f"{i}_zero": "|u1", f"{i}_numbers": "<f8"}
-    found = {name: array.dtype.str for name, array in arrays.items()}
-    readable(found == wanted, "there are other arrays than stated")
-    for i in range(len(s["parts"])):
-        sizes = len(arrays[f"{i}_verdicts"]), len(arrays[f"{i}_zero"])
-        fits = sizes == (-(-s["n_samples"] // 4), -(-s["n_features"] // 8))
-        readable(fits, "verdicts are of another number of rows or features")
-        readable(np.isfinite(arrays[f"{i}_numbers"]), "a number of a step is none")
-    return s, arrays, hashlib.sha256(content).hexdigest()
+    """Statement and arrays; none is compressed, so that none holds more than the file is long."""
+    file = ArrayFile(path)
+    found = sorted((one.filename, one.compress_type) for one in file.archive.infolist())
+    stored = sorted((f"{name}.npy", zipfile.ZIP_STORED) for name in ARRAYS)
+    readable(found == stored, "there are other arrays, or two of one name, or compressed ones")
+    arrays = {name: file.column(name) for name in ARRAYS}
+    found = {name: array.dtype.str * (array.ndim == 1) for name, array in arrays.items()}
+    readable(found == ARRAYS, "arrays have other types or shapes")
+    readable(len(arrays["statement"]) <= MOST_STATEMENT, "the statement is too long")
+    s = understood(arrays["statement"].tobytes().decode("utf-8"))
+    readable(len(arrays["verdicts"]) == len(s["gaps"]) * -(-s["n_samples"] // 4), "other verdicts")
+    readable(np.isfinite(arrays["numbers"]), "a number of a step is none")
+    return s, arrays
 
 
 # --- checking ---------------------------------------------------------------------------------
 
 
-def check_part(statement, arrays, data, i):
-    """Run the steps of one problem, and compare what they prove with what is claimed."""
-    part, n, p, rest = statement["parts"][i], data.n, data.p, arrays[f"{i}_numbers"]
-    problem = Problem(statement, data, targets(statement, data, part["positive"]))
+def check_part(s, data, i, rest, bits):
+    """Run the steps of one problem, and compare what they prove with what is claimed.
 
-    def taken(count):
-        """The next numbers of the file; they come in the order in which they are needed."""
-        nonlocal rest
-        need(len(rest) >= count, "numbers of steps are missing")
-        those, rest = ar.array(rest[:count]), rest[count:]
-        return those
+    `rest` has the numbers of the file in the order in which they are needed.
+    """
 
-    model, gap, d = taken(p + data.intercept), math.inf, p + data.intercept
-    nu = None if problem.smooth else taken(n)
-    for step in part["steps"]:
-        if step["rule"] == "gap":
-            point = taken(d)
-            problem.rule_gap(point, nu)
-            gap = np.minimum(gap, problem.gap) if np.array_equal(point, model) else gap
-        elif step["rule"] == "features":
-            problem.rule_features()
-        elif step["rule"] == "ball":
-            problem.rule_ball([ar.array(shift)[()] for shift in step["shifts"]])
-        else:
-            point, k = taken(d), int(problem.alive.sum())
-            square = step["form"] == "square"
-            size = (k + data.intercept) ** 2 if square else k * data.intercept
-            problem.rule_region(point, step, taken(size))
-    need(len(rest) == 0, "there are more numbers than steps need")
-    if not gap <= part["gap"]:
-        # min P ≥ P(x) − gap(x) at any point x
-        gap = (problem.value(model)[0] - problem.floor).up
-    need(gap <= part["gap"], f"the gap is {float(gap):.3g}, more than claimed")
-    bits, zero = arrays[f"{i}_verdicts"], np.unpackbits(arrays[f"{i}_zero"], bitorder="little")
+    def taken(size):
+        return ar.array(np.frombuffer(rest.read(8 * size), dtype="<f8").reshape(size))
+
+    d, problem = data.p + 1, Problem(s, data, targets(s, data, s["positives"][i]), taken(1)[0])
+    model, nu = taken(d), None if problem.smooth else taken(data.n)
+    problem.rule_gap(taken(d), nu)
+    for rule in s["rules"][i]:
+        sizes = {"features": [d - 1], "ball": [1, 1], "region": [d, 1, 1, problem.alive.sum() ** 2]}
+        getattr(problem, f"rule_{rule}")(*map(taken, sizes[rule]))
+    # min P ≥ P(x) − gap(x) at any point x
+    gap = (problem.value(model)[0] - problem.floor).up
+    need(gap <= s["gaps"][i], f"the gap is {float(gap):.3g}, more than claimed")
     claimed = np.stack([bits >> shift & 3 for shift in (0, 2, 4, 6)], axis=1).ravel()
-    readable(not claimed[n:].any() and not zero[p:].any(), "claims on what is not there")
-    wrong = np.flatnonzero((claimed[:n] != 0) & (claimed[:n] != problem.proved))
-    first = f"the verdict on row {[*wrong, 0][0]} is not proved"
-    need(len(wrong) == 0, f"{first} ({len(wrong)} of them)")
-    need((zero[:p] == 0) | ~problem.alive, "a feature is not proved to be 0")
-    return claimed[:n]
+    # of rows that are not there nothing is proved
+    fine = (claimed == 0) | (claimed == np.append(problem.proved, [0] * (len(claimed) - data.n)))
+    need(fine, f"{(~fine).sum()} verdicts are not proved, the first on row {fine.argmin()}")
+    return claimed[: data.n]
 
 
 def in_words(s, verdicts):
     """The statement for people; what is cut off ends with dots."""
-    names = ("loss", "penalty", "alpha", "intercept", "n_samples", "n_features", "transform")
-    own = {name: s["columns"][name] for name in ("target", "weight", "epsilon", "features")}
-    for name, value in [*((name, s[name]) for name in names), ("columns", own)]:
-        yield f"{name}: {json.dumps(value)[:200]}{' …' * (len(json.dumps(value)) > 200)}"
-    if s["kernel"]:
-        yield "assumed: X is a kernel matrix, positive semidefinite"
-    for part, codes in zip(s["parts"], verdicts, strict=True):
-        who = "" if s["labels"] is None else f"{s['labels'][part['positive']]!r} against the rest: "
-        count = np.bincount(codes, minlength=4)
-        pieces = f"flat {count[1]}, quadratic {count[2]}, linear {count[3]}, open {count[0]}"
-        yield f"{who}P(model) - min P <= {part['gap']!r}; rows: {pieces}"
-    yield f"root of the data, for safesift_root.py to compare: {s['commitment']['root'][:64]}"
+    for name in s:
+        said = json.dumps(s[name])
+        yield f"{name}: {said[:200]}{' …' * (len(said) > 200)}"
+    yield from ["assumed: X is a kernel matrix, positive semidefinite"] * s["kernel"]
+    for positive, gap, codes in zip(s["positives"], s["gaps"], verdicts, strict=True):
+        who = "" if s["labels"] is None else f"{positive!r} against the rest: "
+        n = np.bincount(codes, minlength=4)
+        pieces = f"flat {n[1]}, quadratic {n[2]}, linear {n[3]}, open {n[0]}"
+        yield f"{who}P(model) - min P <= {gap!r}; rows: {pieces}"
     flat = int((np.stack(verdicts) == FLAT).all(axis=0).sum())
     yield f"{flat} rows may be deleted, together, with W kept: the optima stay what they are"
 
 
-def check_expected(s, digest, wishes):
-    """Compare a statement with what somebody wants it to say."""
-    facts = s["loss"] | s["penalty"] | {"digest": digest, "alpha": s["alpha"]}
-    facts |= {name: s[name] for name in ("n_samples", "n_features", "intercept", "kernel")}
-    facts |= {"loss": s["loss"]["name"], "penalty": s["penalty"]["name"]}
-    facts["gap"] = max(part["gap"] for part in s["parts"])
-    del facts["name"]
-    for name, equals, wanted in (wish.strip().partition("=") for wish in wishes.split(",") if wish):
-        known = f"give NAME=VALUE, the name one of {', '.join(sorted(facts))}"
-        readable(equals and name in facts, f"--expect {name}: {known}")
-        said = json.dumps(facts[name]).strip('"')
-        fits = facts[name] <= number(wanted) if name == "gap" else key(said) == key(wanted.lower())
-        need(fits, f"{name} is {said} and not {wanted}")
-
-
-# A hash tree binds what is asserted of single rows to the statement, for safesift_receipt. Leaves
-# are H(0x00 ‖ slot ‖ verdicts), H = SHA-256; node = H(0x01 ‖ left ‖ right), one without a partner
-# goes up as it is; root = H(0x02 ‖ format ‖ number of leaves ‖ top).
-
-
-def sha(*parts):
-    return hashlib.sha256(b"".join(parts)).digest()
-
-
-def whole(number, size=8):
-    return int(number).to_bytes(size, "little")
-
-
-def slots_of(n, absent):
-    """The places of the rows in the tree over the data; rows that were removed left theirs."""
-    slots = np.setdiff1d(np.arange(n + len(absent)), absent.astype(np.int64))
-    need(len(slots) == n, "slots and rows do not fit")
-    return slots
-
-
-def root_of(nodes):
-    count = len(nodes)
-    while len(nodes) > 1:
-        pairs = [sha(b"\1", *nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
-        nodes = pairs + nodes[2 * len(pairs) :]
-    return sha(b"\2", FORMAT.encode(), whole(count), *nodes).hex()
+def check_expected(s, wishes):
+    """Compare a statement with what somebody wants it to say: numbers, or texts as printed."""
+    facts = s | s["loss"] | s["penalty"] | {"gap": max(s["gaps"])}
+    facts |= {"loss": s["loss"]["name"], "penalty": facts.pop("name")}
+    for wish in filter(None, re.split(r",(?=\w+=)", wishes)):
+        name, equals, wanted = wish.strip().partition("=")
+        readable(equals and name in facts, f"give NAME=VALUE, the name one of {sorted(facts)}")
+        said, same = facts[name], wanted in (str(facts[name]), json.dumps(facts[name]))
+        if type(said) is float:
+            same = said <= float(wanted) if name == "gap" else said == float(wanted)
+        need(same, f"{name} is {json.dumps(said)} and not {wanted}")
 
 
 def check(proof_path, data_path, exact=False, expect=""):
-    """The proof (statement, arrays), the data, and the statement in words; raises Unproved."""
+    """The proof, the data, verdicts, and the statement in words; raises Unproved."""
     global ar
     ar = Rationals() if exact else Floats()
-    statement, arrays, digest = read_proof(proof_path)
-    check_expected(statement, digest, expect)
-    data = Data.read(data_path, statement)
-    verdicts = [check_part(statement, arrays, data, i) for i in range(len(statement["parts"]))]
-    slots = slots_of(data.n, arrays["absent"])
-    pairs = zip(slots, np.stack(verdicts, axis=1), strict=True)
-    root = root_of([sha(b"\0", whole(slot), row.tobytes()) for slot, row in pairs])
-    need(root == statement["commitment"]["verdicts"], "the verdicts have another root")
-    return (statement, arrays), data, [*in_words(statement, verdicts), f"statement {digest}"]
+    s, arrays = read_proof(proof_path)
+    check_expected(s, expect)
+    data, rest = read_data(data_path, s), io.BytesIO(arrays["numbers"].tobytes())
+    bits = np.split(arrays["verdicts"], len(s["gaps"]))
+    verdicts = [check_part(s, data, i, rest, bits[i]) for i in range(len(bits))]
+    need(not rest.read(1), "there are more numbers than steps need")
+    return (s, arrays), data, verdicts, [*in_words(s, verdicts)]
 
 
 def main(arguments=None, work=check):
@@ -1219,15 +840,13 @@ def main(arguments=None, work=check):
     try:
         with np.errstate(all="ignore"):
             *_, lines = work(args.proof, args.data, args.exact, args.expect)
-    except Unproved as error:
-        print(f"NOT PROVED: {error}")
-        return 1
     except Exception as error:  # whatever a hostile file makes of the libraries that read it
-        print(f"NOT READABLE: {type(error).__name__}: {error}")
-        return 2
+        proof = isinstance(error, Unproved)
+        print(f"NOT PROVED: {error}" if proof else f"NOT READABLE: {type(error).__name__}: {error}")
+        return 1 if proof else 2
     print("PROVED:", *lines, sep="\n  ")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -6,7 +6,7 @@
 row.json holds the row as its owner knows it: {"features": [...], "target": ..., "weight": 1.0} (and
 "epsilon", where every row has its own). What is shown: the row is in the data behind the root that
 the statement names, and the statement asserts these verdicts of it. That they are true is shown by
-safesift_check with all data, not by this: it prints the hash of the statement that it has accepted,
+safesift_root with all data, not by this: it prints the hash of the statement that it has accepted,
 which --statement compares. Exit status: 0 shown, 1 not shown, 2 not readable.
 """
 
@@ -20,8 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from safesift_check import FORMAT, Unproved, check_statement, key, need, once, readable, sha, whole
-from safesift_root import binary, leaf
+from safesift_check import FORMAT, Unproved, need, readable, understood
+from safesift_root import binary, leaf, sha, whole
+from safesift_tables import key
 
 
 def climbed(node, place, count, path):
@@ -47,7 +48,7 @@ def leaf_of(receipt, statement, row):
     features = np.asarray(row["features"], dtype="<f8")
     need(features.shape == (statement["n_features"],), "the row has another number of features")
     own = [row.get("weight", 1.0)]
-    own += [row["epsilon"]] if statement["columns"]["epsilon"] is not None else []
+    own += [row["epsilon"]] if statement["epsilons"] is not None else []
     labelled, target = statement["labels"] is not None, row["target"]
     target = key(target).encode() if labelled else binary(target)
     return leaf(receipt["slot"], salt, features, target, own)
@@ -56,20 +57,22 @@ def leaf_of(receipt, statement, row):
 def verify(receipt, row, root=None, digest=None):
     """The verdicts that the statement asserts of a row; raises Unproved."""
     text = receipt["statement"]
-    statement = check_statement(json.loads(text, object_pairs_hook=once))
-    committed, n = statement["commitment"], statement["n_samples"]
-    need(root in (None, committed["root"]), "the statement is about other data")
+    statement = understood(text)
+    n, slots = statement["n_samples"], statement["slots"]
+    need(root in (None, statement["root"]), "the statement is about other data")
     said = hashlib.sha256(text.encode()).hexdigest()
     need(digest in (None, said), "this is another statement")
     slot, place, verdicts = (receipt[name] for name in ("slot", "row", "verdicts"))
-    readable([type(one) is int for one in (slot, place, *verdicts)], "places or verdicts are none")
+    readable(
+        [type(one) is int for one in (slot, place, slots, *verdicts)], "places or verdicts are none"
+    )
     readable({*verdicts} <= {0, 1, 2, 3}, "verdicts are none")
-    need(0 <= slot < committed["slots"] and 0 <= place < n, "no such row")
-    found = climbed(leaf_of(receipt, statement, row), slot, committed["slots"], receipt["path"])
-    need(found == committed["root"], "the row is not in the data of the statement")
+    need(0 <= slot < slots and 0 <= place < n, "no such row")
+    found = climbed(leaf_of(receipt, statement, row), slot, slots, receipt["path"])
+    need(found == statement["root"], "the row is not in the data of the statement")
     # the slot is in both leaves: what is asserted is asserted of this row
     asserted = sha(b"\0", whole(slot), bytes(verdicts))
-    same = climbed(asserted, place, n, receipt["verdict_path"]) == committed["verdicts"]
+    same = climbed(asserted, place, n, receipt["verdict_path"]) == statement["verdicts"]
     need(same, "the statement asserts something else of this row")
     return verdicts
 

@@ -58,7 +58,7 @@ def law_written_and_checked(seed: int) -> Counter:
         np.savez(data, X=known.rows.X, y=known.y, sample_weight=known.rows.weights)
         with np.errstate(all="ignore"):
             safesift_root.check(proof.seed, path, data)
-    part, verdicts, zero = proof.statement["parts"][0], proof.verdicts[:, 0], proof.zero_coef[0]
+    part, verdicts, zero = {"gap": proof.gap}, proof.verdicts[:, 0], proof.zero_coef[0]
     assert not proof_laws.is_false(known, part, (point,), verdicts, zero)
     return Counter(proofs=1, rows=len(verdicts), decided=int((verdicts > 0).sum()))
 

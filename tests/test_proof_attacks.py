@@ -13,13 +13,10 @@ import pytest
 
 import safesift_check as checker
 import safesift_root as roots
+import safesift_tables as tables
 from tests.laws.test_proof_mutations import SOURCE, mutated
 
 FLAT = checker.FLAT
-REGION = {
-    "rule": "region", "form": "square", "eta": 0.5, "epsilon": 0.0, "multiplier": 0.0, "beta": 0.0,
-}  # fmt: skip
-GAP, FEATURES = {"rule": "gap"}, {"rule": "features"}
 
 
 @pytest.fixture(autouse=True)
@@ -27,33 +24,35 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def forged(loss, point, verdicts, *, steps=(GAP,), zero=(), gap=1e9, nu=(), numbers=(), **changes):
+def forged(
+    loss, point, verdicts, *, rules=(), gap=1e9, multiplier=0.0, nu=(), numbers=(), **changes
+):
     """Write a proof that says whatever it is told to; numbers are those after the gap's."""
     n, p = len(verdicts), len(point) - changes.get("intercept", False)
     codes = np.array(verdicts, dtype=np.uint8)
-    tree = [checker.sha(b"\0", checker.whole(i), bytes([code])) for i, code in enumerate(codes)]
     statement = {
         "format": checker.FORMAT, "n_samples": n, "n_features": p,
-        "loss": {"factor": 1.0, **loss}, "penalty": {"name": "l2"}, "alpha": 1.0,
-        "intercept": False, "kernel": False, "labels": None, "transform": [],
-        "columns": {"features": None, "target": ["y"], "weight": None, "epsilon": None},
-        "commitment": {"root": "", "slots": n, "verdicts": checker.root_of(tree)},
-        "deletion": None, "parts": [{"positive": None, "gap": gap, "steps": list(steps)}],
-        **changes,
+        "loss": {"name": loss["name"], "factor": 1.0, **loss}, "penalty": {"name": "l2"},
+        "alpha": 1.0, "intercept": False, "kernel": False, "target": ["y"], "labels": None,
+        "positives": [None], "features": None, "weight": None, "epsilons": None, "root": "",
+        "verdicts": roots.root_of(roots.verdict_leaves(codes[:, None], np.arange(n))), "slots": n,
+        "root_before": None, "slots_before": None, "transform": [],
+        "gaps": [gap], "rules": [list(rules)],
     }  # fmt: skip
+    assert changes.keys() <= statement.keys()
+    statement |= changes
     if statement["labels"] is not None:
-        statement["parts"][0]["positive"] = 0
-    text = json.dumps(statement)
+        statement["positives"] = statement["labels"][1:2] or statement["labels"]
+    full = [*point] if statement["intercept"] else [*point, 0.0]
     four = np.append(codes, np.zeros(-n % 4, dtype=np.uint8)).reshape(-1, 4)
     written = {
-        "statement": np.frombuffer(text.encode(), dtype=np.uint8),
+        "statement": np.frombuffer(json.dumps(statement).encode(), dtype=np.uint8),
+        "verdicts": (four << np.array([0, 2, 4, 6], dtype=np.uint8)).sum(axis=1, dtype=np.uint8),
+        "numbers": np.concatenate(
+            [np.ravel(np.array(one, dtype=float)) for one in (multiplier, full, nu, full, *numbers)]
+        ),
         "absent": np.zeros(0, dtype="<u8"), "removed": np.zeros(0, dtype="<u8"),
         "removed_leaves": np.zeros(0, dtype=np.uint8),
-        "0_numbers": np.concatenate(
-            [np.ravel(np.array(one, dtype=float)) for one in (point, nu, point, *numbers)]
-        ),
-        "0_verdicts": (four << np.array([0, 2, 4, 6], dtype=np.uint8)).sum(axis=1, dtype=np.uint8),
-        "0_zero": np.packbits(np.isin(np.arange(p), zero), bitorder="little"),
     }  # fmt: skip
     np.savez("p.npz", **written)
 
@@ -79,37 +78,62 @@ def test_a_matrix_that_overflows_proves_nothing():
     T = np.diag([1e146, 1e150, 1e150])
     forged(
         {"name": "squared_interval", "factor": 1e10}, np.zeros(3), [0, 0, FLAT],
-        steps=[GAP, REGION], penalty={"name": "l2_ball", "radius": 10.0}, numbers=[np.zeros(3), T],
-        columns={"features": None, "target": ["y"], "weight": "s", "epsilon": None},
+        rules=["region"], penalty={"name": "l2_ball", "radius": 10.0}, multiplier=1e-30,
+        numbers=[np.zeros(4), [0.5, 0.0], T], weight="s",
     )  # fmt: skip
     assert status(X=X, y=y, s=np.array([1.0, 1.0, 1e-299])) == 1
 
 
-def test_one_shift_is_for_all_rows():
-    """The best intercept is 0, and the last row has to be ≤ −1 there to be flat: it is not.
-
-    A list of shifts, one for each row, would look for its bound at another intercept.
-    """
+def test_bounds_on_the_intercept_are_verified():
+    """The best intercept is 0, and the last row has to be ≤ −1 there to be flat: it is not."""
     X, y = np.zeros((4, 1)), np.array([[0.0, 0], [0, 0], [0, 0], [-np.inf, -1.0]])
     weights = np.array([1.0, 1.0, 1.0, 2.0**-9])
-    for given in ([[0.5, 0.5, 0.5, -1000.0]], [0.5]):
+    for bounds in ([-1000.0, -2.0], [-1000.0, -1000.0], [2.0, -2.0], [0.0, 0.0]):
         forged(
-            {"name": "absolute_interval"}, [0.0, 0.0], [0, 0, 0, FLAT],
-            steps=[GAP, {"rule": "ball", "shifts": given}], intercept=True,
-            columns={"features": None, "target": ["y"], "weight": "s", "epsilon": None},
-            nu=[0.0, 0.0, 0.0, 0.0],
+            {"name": "absolute_interval"}, [0.0, 0.0], [0, 0, 0, FLAT], rules=["ball"],
+            intercept=True, weight="s", nu=[0.0, 0.0, 0.0, 0.0], numbers=[bounds],
         )  # fmt: skip
-        assert status(X=X, y=y, s=weights) > 0
+        assert status(X=X, y=y, s=weights) == 1
+
+
+def test_there_is_no_intercept_unless_it_is_stated():
+    """With an intercept of 2 every loss is 0; without one P is more at x = 0."""
+    forged({"name": "squared"}, [0.0], [0], gap=1e-9)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 1
+    with np.load("p.npz") as file:
+        arrays = dict(file)
+    arrays["numbers"][[2, 4]] = 2.0
+    np.savez("p.npz", **arrays)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 1
+
+
+def test_a_ball_needs_a_multiplier():
+    """½(x₁ + x₂ − 10)² in the unit disc is least at (r, r), r² = ½: 0 is far from that."""
+    for multiplier in (0.0, -1.0, -1e-300):
+        forged(
+            {"name": "squared"}, [0.0, 0.0], [0], gap=10.5, multiplier=multiplier,
+            penalty={"name": "l2_ball", "radius": 1.0},
+        )  # fmt: skip
+        assert status(X=np.ones((1, 2)), y=np.array([10.0])) == 1
 
 
 def test_columns_of_sparse_data_are_transformed_or_refused():
-    """2 is optimal for a column of ones as it is, and not for ten times that column."""
-    forged({"name": "squared"}, [2.0], [0], gap=1e-9, alpha=2.0**-40)
-    sparse = {"data": np.ones(1), "indices": np.zeros(1, int), "indptr": np.array([0, 1])}
+    """0 is optimal for a column of zeros, and not for the column of ones that is made of it."""
+    sparse = {"data": np.zeros(0), "indices": np.zeros(0, int), "indptr": np.array([0, 0])}
+    forged({"name": "squared"}, [0.0], [0], gap=1e-9)
     assert status(y=np.array([2.0]), **sparse) == 0
-    transform = [{"operation": "multiply", "numbers": [10.0]}]
-    forged({"name": "squared"}, [2.0], [0], gap=1e-9, alpha=2.0**-40, transform=transform)
+    forged({"name": "squared"}, [0.0], [0], gap=1e-9, transform=[["add", [1.0]]])
     assert status(y=np.array([2.0]), **sparse) == 2
+    assert status(y=np.array([2.0]), X=np.zeros((1, 1))) == 1
+
+
+def test_kernels_have_a_diagonal():
+    """A column of zeros that sparse data do not store would move the diagonal of K."""
+    forged({"name": "squared"}, np.zeros(3), [0, 0, 0], kernel=True)
+    K = np.diag([2.0, 9.0, 0.0])
+    assert status(X=K, y=np.ones(3)) == 0
+    sparse = {"data": np.array([2.0, 9.0]), "indices": np.array([0, 1])}
+    assert status(y=np.ones(3), **sparse, indptr=np.array([0, 1, 2, 2])) == 2
 
 
 @pytest.mark.parametrize("gap", [[], [[]], True, "1", None, [1e9]])
@@ -118,14 +142,13 @@ def test_a_gap_is_a_number(gap):
     assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
 
 
-@pytest.mark.parametrize(
-    "name, value", [("eta", [0.5]), ("beta", [0.0]), ("epsilon", "inf"), ("multiplier", "0")]
-)
-def test_numbers_of_steps_are_numbers(name, value):
-    step = {**REGION, name: value}
-    forged(
-        {"name": "squared"}, [1.0], [0], steps=[GAP, step], numbers=[[1.0], [1.0]],
-    )  # fmt: skip
+@pytest.mark.parametrize("numbers", [[1.0, 0.0], [-0.1, 0.0], [0.5, -1e-9], [0.5, np.inf]])
+def test_numbers_of_regions_are_in_range(numbers):
+    """η < 1 and ε ≥ 0; what is infinite or missing is refused, too."""
+    rest = [[1.0, 0.0], numbers, [[1.0]]]
+    forged({"name": "squared"}, [1.0], [0], rules=["region"], numbers=rest)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 1 + np.isinf(numbers).any()
+    forged({"name": "squared"}, [1.0], [0], rules=["region"], numbers=rest[:2])
     assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
 
 
@@ -137,8 +160,7 @@ def test_parameters_are_numbers_of_a_sane_size(mu):
 
 @pytest.mark.parametrize("numbers", ["12", [[1.0], [2.0]], [True, 1.0], [1.0, "2"], [1.0, 3.0]])
 def test_transformations_are_lists_of_numbers(numbers):
-    transform = [{"operation": "multiply", "numbers": numbers}]
-    forged({"name": "squared"}, [0.0, 0.0], [0], transform=transform)
+    forged({"name": "squared"}, [0.0, 0.0], [0], transform=[["multiply", numbers]])
     assert status(X=np.ones((1, 2)), y=np.array([2.0])) == (0 if numbers[-1] == 3 else 2)
 
 
@@ -154,13 +176,12 @@ def test_names_are_there_once():
     assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
 
 
-@pytest.mark.parametrize("name", ["weight", "epsilon", "y"])
+@pytest.mark.parametrize("name", ["s", "e", "y"])
 def test_columns_are_columns(name):
     """Weights (1, 0) put the optimum at 0; as a matrix they would put it at the mean, 1."""
-    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": "e"}
     forged(
-        {"name": "squared_epsilon_insensitive", "epsilon": None}, [0.0, 1.0], [0, 0],
-        intercept=True, columns=columns, gap=0.25, alpha=1e-3,
+        {"name": "squared_epsilon_insensitive"}, [0.0, 1.0], [0, 0],
+        intercept=True, weight="s", epsilons="e", gap=0.25, alpha=1e-3,
     )  # fmt: skip
     data = {
         "X": np.zeros((2, 1)),
@@ -169,17 +190,27 @@ def test_columns_are_columns(name):
         "e": np.zeros(2),
     }
     assert status(**data) == 1  # the gap is 0.5
-    place = {"weight": "s", "epsilon": "e", "y": "y"}[name]
-    for shape in ((2, 1), (2, 1, 1)):
-        assert status(**{**data, place: data[place].reshape(shape)}) == 2
+    for shape in ((2, 1), (2, 1, 1), (1, 2)):
+        # one column of targets is a column
+        assert status(**{**data, name: data[name].reshape(shape)}) == 2 - (
+            name + str(shape) == "y(2, 1)"
+        )
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilons": "e"}, {"target": "y"}, {"target": ["y", "e"]}, {"target": []}]
+)
+def test_columns_that_are_not_used_are_not_named(change):
+    """What is printed is what was read: no epsilon of a loss without one, no second target."""
+    forged({"name": "squared"}, [1.0], [0], **change)
+    assert status(X=np.ones((1, 1)), y=np.array([2.0]), e=np.zeros(1)) == 2
 
 
 @pytest.mark.parametrize("where", ["X", "y", "s"])
 @pytest.mark.parametrize("dtype", [np.int64, np.longdouble, complex])
 def test_data_are_not_rounded(where, dtype):
     """What is proved is proved of the doubles that were read, so that they have to be the data."""
-    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": None}
-    forged({"name": "squared"}, [0.0], [0], columns=columns, gap=1e40)
+    forged({"name": "squared"}, [0.0], [0], weight="s", gap=1e40)
     data = {"X": np.ones((1, 1)), "y": np.ones(1), "s": np.ones(1)}
     assert status(**data) == 0
     odd = {np.int64: 2**53 + 1, np.longdouble: 1 + np.longdouble(2) ** -60, complex: 1 + 1j}[dtype]
@@ -189,9 +220,9 @@ def test_data_are_not_rounded(where, dtype):
 
 def test_labels_that_differ_do_not_become_one():
     whole = 2**53
-    assert checker.key(whole) != checker.key(whole + 1)
-    assert checker.key("10") != checker.key("1_0") and checker.key("1") != checker.key("１")
-    assert checker.key("1") == checker.key(1) == checker.key(True) == checker.key("1.0")
+    assert tables.key(whole) != tables.key(whole + 1)
+    assert tables.key("10") != tables.key("1_0") and tables.key("1") != tables.key("１")
+    assert tables.key("1") == tables.key(1) == tables.key(True) == tables.key("1.0")
     forged({"name": "squared_hinge", "mu": 0.0}, [0.0], [0, 0], labels=["a"])
     assert status(X=np.ones((2, 1)), y=np.array(["a", "b"])) == 2
 
@@ -216,8 +247,8 @@ def test_squares_that_are_next_to_nothing_count():
     a, y, factor = 1.4e-162, 1e-10, 1e100
     assert a * a == 0
     forged(
-        {"name": "squared", "factor": factor}, [0.8 * y / a], [0], steps=[GAP, FEATURES], zero=[0],
-        gap=1e200, penalty={"name": "l1"}, alpha=0.5 * factor * a * y,
+        {"name": "squared", "factor": factor}, [0.8 * y / a], [0], rules=["features"],
+        numbers=[[1.0]], gap=1e200, penalty={"name": "l1"}, alpha=0.5 * factor * a * y,
     )  # fmt: skip
     assert status(X=np.array([[a]]), y=np.array([y])) == 1
 
@@ -225,22 +256,22 @@ def test_squares_that_are_next_to_nothing_count():
 def test_removed_rows_are_named_once():
     """Two removed rows are two rows, of the tree as it was."""
     seed, y = b"s", np.array([2.0])
-    leaf = checker.sha(b"\0", b"whatever it was")
-    row = [checker.whole(1, 4), np.zeros(1, "<u4").tobytes(), np.ones(1).tobytes()]
+    leaf = roots.sha(b"\0", b"whatever it was")
+    row = [roots.whole(1, 4), np.zeros(1, "<u4").tobytes(), np.ones(1).tobytes()]
     own = y.tobytes()
-    kept = checker.sha(
-        b"\0", checker.whole(0), checker.sha(seed, checker.whole(0)), *row,
-        checker.whole(len(own), 4), own, np.ones(1).tobytes(),
+    kept = roots.sha(
+        b"\0", roots.whole(0), roots.sha(seed, roots.whole(0)), *row,
+        roots.whole(len(own), 4), own, np.ones(1).tobytes(),
     )  # fmt: skip
-    now = checker.root_of([kept, roots.gone(1)])
-    before = checker.root_of([kept, leaf])
-    for removed, slots, expected in (([1], 2, 0), ([1, 1], 2, 1), ([1], None, 2), ([1], -2, 2)):
+    now = roots.root_of([kept, roots.gone(1)])
+    before = roots.root_of([kept, leaf])
+    for removed, slots, expected in (([1], 2, 0), ([1, 1], 2, 1), ([1], None, 2), ([1], -2, 1)):
         forged({"name": "squared"}, [1.0], [0])
         with np.load("p.npz") as file:
             arrays = dict(file)
         statement = json.loads(arrays["statement"].tobytes())
-        statement["commitment"] |= {"root": now, "slots": 2}
-        statement["deletion"] = {"root": before, "slots": slots}
+        statement |= {"root": now, "slots": 2}
+        statement |= {"root_before": before, "slots_before": slots}
         arrays["statement"] = np.frombuffer(json.dumps(statement).encode(), dtype=np.uint8)
         arrays["absent"] = np.array([1], dtype="<u8")
         arrays["removed"] = np.array(removed, dtype="<u8")
@@ -253,24 +284,26 @@ def test_removed_rows_are_named_once():
 
 def test_slopes_of_rows_without_weight_do_not_matter():
     """A true claim: one row has all the weight, and the intercept meets it exactly."""
-    columns = {"features": None, "target": ["y"], "weight": "s", "epsilon": None}
-    forged({"name": "squared"}, [0.0, 2.0], [0, 0], intercept=True, columns=columns, gap=1e-9)
+    forged({"name": "squared"}, [0.0, 2.0], [0, 0], intercept=True, weight="s", gap=1e-9)
     assert status(X=np.ones((2, 1)), y=np.array([2.0, 5.0]), s=np.array([1.0, 0.0])) == 0
 
 
 # what keeps each of them out: the text, and the mistake in its place
 GUARDS = {
-    test_a_matrix_that_overflows_proves_nothing: (
-        "np.array(rows or [1]).min()", "min(rows, default=1)",
+    test_bounds_on_the_intercept_are_verified: (
+        "fine = sums[0].up < 0 and sums[1].low > 0 if self.intercept",
+        "fine = True if self.intercept",
     ),
-    test_one_shift_is_for_all_rows: ('"shifts": [float]', '"shifts": [(float, [float])]'),
+    test_there_is_no_intercept_unless_it_is_stated: (
+        'need(self.intercept or x[self.p] == 0, "there is no intercept")', "pass",
+    ),
     test_columns_of_sparse_data_are_transformed_or_refused: (
-        'readable(not self.transform, "sparse columns are never transformed")', "pass",
+        "len(cols) == self.p or not self.complete", "True",
     ),
-    test_names_are_there_once: ("len(dict(pairs)) == len(pairs)", "True"),
+    test_names_are_there_once: ("json.dumps(again, allow_nan=False) == text", "True"),
     test_products_that_are_next_to_nothing_round_too: ("x.rad + ar.tiny)) *", "x.rad)) *"),
     test_squares_that_are_next_to_nothing_count: (
-        "return matrix * matrix * ar.c + ar.tiny", "return matrix * matrix",
+        "matrix * matrix * ar.c + ar.tiny if squared", "matrix * matrix if squared",
     ),
     test_removed_rows_are_named_once: ("len(np.unique(removed)) == len(removed) > 0", "True"),
 }  # fmt: skip

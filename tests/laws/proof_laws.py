@@ -6,6 +6,7 @@ Witnesses are chosen by an adversary: points at any distance, dual points at ran
 from __future__ import annotations
 
 import copy
+import io
 from fractions import Fraction as Q
 
 import numpy as np
@@ -102,15 +103,21 @@ def a_whitening(rng, known: Known, alive, point):
     return T * rng.choice([0.1, 0.5, 1.0, 1.0, 1.0, 1.2, 3.0])
 
 
+def a_multiplier(rng, known: Known) -> float:
+    """Of a ball: 0.25 is that of the planted ones."""
+    ball = "radius" in known.statement["penalty"]
+    return float(rng.choice([0.0, 0.25, 0.25, 10.0 ** rng.uniform(-6, 1)])) if ball else 0.0
+
+
 def attack(known: Known, rng, checker=own_checker):
     """Run rules with witnesses of an adversary; what is proved, the gap, and P at the model."""
     s, known.rows.checker = known.statement, checker
-    problem = checker.Problem(s, known.rows, known.y)
     kinked = parameters(s)[0] == 0
     nu = checker.ar.array(a_dual_point(rng, known)) if kinked else None
     point = a_point(rng, known)
     try:
-        problem.rule_gap(checker.ar.array(point), nu)
+        problem = checker.Problem(s, known.rows, known.y, a_multiplier(rng, known))
+        problem.rule_gap(checker.ar.array(known.full(point)), nu)
     except checker.Unproved:
         return None
     gap, done = problem.gap, []
@@ -118,43 +125,29 @@ def attack(known: Known, rng, checker=own_checker):
         rule = rng.choice(["features", "ball", "region", "gap"])
         try:
             if rule == "features":
-                problem.rule_features()
+                # all that can be ruled out; then one that perhaps cannot
+                problem.rule_features(np.zeros(known.p, dtype=bool))
+                problem.rule_features(np.array(problem.vanish, dtype=bool))
+                done.append("features")
+                problem.rule_features(np.arange(known.p) == rng.integers(known.p))
             elif rule == "gap":
-                problem.rule_gap(checker.ar.array(a_point(rng, known)), nu)
+                problem.rule_gap(checker.ar.array(known.full(a_point(rng, known))), nu)
             elif rule == "ball":
-                shifts = [-(10.0 ** rng.uniform(-6, 1)), 10.0 ** rng.uniform(-6, 1)]
-                problem.rule_ball([checker.ar.array(one)[()] for one in shifts])
+                bounds = [-(10.0 ** rng.uniform(-6, 1)), 10.0 ** rng.uniform(-6, 1)]
+                if rng.random() < 0.2 or not s["intercept"]:
+                    bounds = [0.0, 0.0]
+                problem.rule_ball(*bounds)
             else:
-                centre, alive = a_point(rng, known), problem.alive
-                centre[: known.p][~alive] = 0.0
-                step, witness = a_region(rng, known, alive, centre)
-                problem.rule_region(checker.ar.array(centre), step, checker.ar.array(witness))
+                centre = known.full(a_point(rng, known))
+                centre[~problem.alive] = 0.0
+                T = a_whitening(rng, known, problem.alive[: known.p], centre)
+                eta = float(rng.choice([1e-6, 1e-3, 0.5, 0.9, rng.random()]))
+                epsilon = float(rng.choice([0.0, 0.0, 10.0 ** rng.uniform(-9, 0)]))
+                problem.rule_region(checker.ar.array(centre), eta, epsilon, checker.ar.array(T))
             done.append(str(rule))
         except (checker.Unproved, ZeroDivisionError):
             continue
     return problem, gap, objective(known, [Q(float(v)) for v in point]), done
-
-
-def a_region(rng, known: Known, alive, centre):
-    """A step, and the numbers that belong to it."""
-    ball = "radius" in known.statement["penalty"]
-    step = {
-        "form": str(rng.choice(["square", "mean"])),
-        "eta": float(rng.choice([1e-6, 1e-3, 0.5, 0.9, rng.random()])),
-        "multiplier": float(rng.choice([0.0, 0.25, 10.0 ** rng.uniform(-6, 1)])) if ball else 0.0,
-        "epsilon": float(rng.choice([0.0, 0.0, 10.0 ** rng.uniform(-9, 0)])),
-        "beta": float(10.0 ** rng.uniform(-1, 2)),
-    }
-    if step["form"] == "square":
-        return step, a_whitening(rng, known, alive, centre).ravel()
-    shares = known.rows.weights / known.rows.weights.sum()
-    used = shares * (rng.random(len(shares)) < 0.8)
-    mean = used @ known.rows.X / max(used.sum(), 1e-9) + rng.choice([0.0, 0.1]) * rng.normal(
-        size=known.p
-    )
-    if rng.random() < 0.7:
-        step["beta"] = float(rng.choice([0.7, 1.0, 1.1]) / np.sqrt(max(used.sum(), 1e-9)))
-    return step, mean[alive] if known.statement["intercept"] else mean[:0]
 
 
 def law_the_checker_is_right(
@@ -186,24 +179,35 @@ def certificate(known: Known):
     known.rows.checker = own_checker
     problem, point = library_problem(known), np.array([float(v) for v in known.optimum])
     found = find_witness(problem, problem.feasible(point), None, known.statement, known.rows)
-    part = {"positive": None, "gap": found.gap, "steps": found.steps}
-    model, *rest = found.numbers
-    return part, (model, np.concatenate(rest)), found.verdicts.copy(), found.zero.copy()
+    part = {"gap": found.gap, "rules": found.rules}
+    multiplier, model, *rest = found.numbers
+    numbers = known.split(model)[0] + ([model[-1]] if known.statement["intercept"] else [])
+    numbers = (np.array(numbers), np.concatenate(rest), multiplier)
+    return part, numbers, found.verdicts.copy(), found.zero.copy()
 
 
 def accepted(known: Known, part, numbers, verdicts, zero) -> bool:
+    """Whether the checker accepts it; features are claimed to be 0 once more, by a last step."""
     from safesift.workflows.proofs.file import packed
 
     known.rows.checker = own_checker
     own_checker.ar = own_checker.Floats()
-    named = {"0_numbers": np.concatenate(numbers), "0_verdicts": packed(verdicts)}
-    named |= {"0_zero": np.packbits(zero, bitorder="little")}
+    model, rest, multiplier = numbers
+    tape = [multiplier, known.full(model), rest]
+    if zero.any():
+        part, tape = part | {"rules": [*part["rules"], "features"]}, [*tape, zero.astype(float)]
+    tape = io.BytesIO(np.concatenate(tape).tobytes())
     try:
         with np.errstate(all="ignore"):
-            own_checker.check_part({**known.statement, "parts": [part]}, named, known.rows, 0)
+            stated = known.statement | {
+                "gaps": [part["gap"]],
+                "rules": [part["rules"]],
+                "positives": [None],
+            }
+            own_checker.check_part(stated, known.rows, 0, tape, packed(verdicts))
     except own_checker.Unproved:
         return False
-    return True
+    return not tape.read(1)
 
 
 def is_false(known: Known, part, numbers, verdicts, zero) -> bool:
@@ -223,9 +227,9 @@ def is_false(known: Known, part, numbers, verdicts, zero) -> bool:
 def tampered(rng, known: Known, part, numbers, verdicts, zero):
     """A certificate, or its problem, with something changed; None where that cannot be solved."""
     rows, part = known.rows, copy.deepcopy(part)
-    rows = Rows(rows.X.copy(), rows.target.copy(), rows.weights.copy())
-    rows.epsilon = known.rows.epsilon
-    known = Known(copy.deepcopy(known.statement), rows, rows.target, known.optimum)
+    rows = Rows(rows.X.copy(), rows.y.copy(), rows.weights.copy())
+    rows.one_epsilon = known.rows.one_epsilon
+    known = Known(copy.deepcopy(known.statement), rows, rows.y, known.optimum)
     verdicts, zero, s = verdicts.copy(), zero.copy(), known.statement
     kind = rng.choice(
         ["verdict", "gap", "zero", "model", "X", "y", "weight", "alpha", "loss", "many"]
@@ -239,14 +243,13 @@ def tampered(rng, known: Known, part, numbers, verdicts, zero):
         zero[rng.integers(len(zero))] = True
     elif kind == "model":
         moved = 10.0 ** rng.uniform(-6, 0) * rng.normal(size=len(numbers[0]))
-        return known, part, (numbers[0] + moved, numbers[1]), verdicts, zero
+        return known, part, (numbers[0] + moved, *numbers[1:]), verdicts, zero
     elif kind == "X":
         rows.X[rng.integers(rows.n), rng.integers(rows.p)] += rng.integers(-8, 9) / 8.0
     elif kind == "y":
         i = rng.integers(rows.n)
         labels = s["loss"]["name"].endswith("hinge")
         known.y[i] = -known.y[i] if labels else known.y[i] + rng.integers(-8, 9) / 8.0
-        rows.target = known.y
     elif kind == "weight":
         rows.weights[rng.integers(rows.n)] = float(rng.integers(0, 9))
     elif kind == "alpha":
@@ -256,7 +259,7 @@ def tampered(rng, known: Known, part, numbers, verdicts, zero):
         if not names:
             return None
         s["loss"][str(rng.choice(names))] *= float(rng.choice([0.5, 2.0, 3.0]))
-        rows.epsilon = s["loss"].get("epsilon", 0.0)
+        rows.one_epsilon = s["loss"].get("epsilon", 0.0)
     if kind in ("X", "y", "weight", "alpha", "loss"):
         if not rows.weights.sum() > 0:
             return None

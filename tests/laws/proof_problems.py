@@ -30,16 +30,25 @@ class Rows:
     """Rows in memory, in place of a `Data` of the checker (or of a mistaken one)."""
 
     def __init__(self, X, y, weights):
-        self.X, self.target, self.weights = np.asarray(X, float), np.asarray(y), weights
-        (self.n, self.p), self.epsilon = self.X.shape, 0.0
-        self.largest, self.block_rows, self.checker = float(np.abs(X).max()), 7, checker
-        self.intercept = False
+        self.X, self.y, self.weights = np.asarray(X, float), np.asarray(y), weights
+        (self.n, self.p), self.one_epsilon, self.checker = self.X.shape, 0.0, checker
+
+    @property
+    def epsilon(self):
+        """That of the loss, for every row."""
+        return np.full(self.n, self.one_epsilon)
+
+    @property
+    def target(self):
+        return np.reshape(self.y, (self.n, -1))
 
     def blocks(self):
-        for start in range(0, self.n, self.block_rows):
-            rows = slice(start, min(start + self.block_rows, self.n))
-            ones = np.ones((rows.stop - start, int(self.intercept)))
-            yield rows, self.checker.ar.array(np.hstack([self.X[rows], ones]))
+        for start in range(0, self.n, 7):
+            rows = slice(start, min(start + 7, self.n))
+            block = np.hstack([self.X[rows], np.ones((rows.stop - start, 1))])
+            # of some blocks a column of zeros is left out, as of sparse ones
+            cols = np.flatnonzero((block != 0).any(axis=0) | (start % 2 == 0))
+            yield rows, cols, self.checker.ar.array(block[:, cols])
 
 
 @dataclass
@@ -52,12 +61,13 @@ class Known:
     optimum: list[Q]
     slopes: np.ndarray | None = None
 
-    def __post_init__(self) -> None:
-        self.rows.intercept = self.statement["intercept"]
-
     @property
     def p(self) -> int:
         return self.rows.p
+
+    def full(self, point):
+        """A point of the checker, which ends with an intercept, be it 0."""
+        return np.append(point, [0.0] * (self.p + 1 - len(point)))
 
     def split(self, point):
         return (list(point[: self.p]), point[self.p] if self.statement["intercept"] else Q(0))
@@ -174,7 +184,7 @@ def plant(rng) -> Known:
         return plant(rng)
     y = _targets(rng, statement, X @ x + c, slopes)
     rows = Rows(X, y, weights)
-    rows.epsilon = given.get("epsilon", 0.0)
+    rows.one_epsilon = given.get("epsilon", 0.0)
     optimum = [Q(float(v)) for v in ([*x, c] if intercept else x)]
     return Known(statement, rows, y, optimum, slopes)
 
@@ -327,7 +337,7 @@ def rough(rng) -> Known:
     penalty, alpha = penalty[rng.integers(3)], float(2.0 ** rng.integers(-7, -1))
     statement = stated(name, penalty, alpha, intercept, n, p, **given)
     rows = Rows(X, y, weights)
-    rows.epsilon = given.get("epsilon", 0.0)
+    rows.one_epsilon = given.get("epsilon", 0.0)
     known = Known(statement, rows, y, [])
     known.optimum = solved_by_the_library(known)
     return known

@@ -49,39 +49,31 @@ def _spring(checker, known: Known, model, *steps, nu=None, exact=False) -> None:
         return checker.ar.array(np.array(values, dtype=float))
 
     try:
-        problem = checker.Problem(known.statement, known.rows, known.y)
+        multiplier = max([0.0, *(step[2].pop("multiplier", 0.0) for step in steps if step[2:])])
+        problem = checker.Problem(known.statement, known.rows, known.y, multiplier)
         gap, value = np.inf, Q(0)
         with np.errstate(all="ignore"):
             for rule, *witness in (("gap", model), *steps):
                 try:
                     if rule == "gap":
-                        problem.rule_gap(numbers(witness[0]), None if nu is None else numbers(nu))
+                        point = numbers(known.full(witness[0]))
+                        problem.rule_gap(point, None if nu is None else numbers(nu))
                         gap = problem.gap
                         value = objective(known, [Q(float(v)) for v in witness[0]])
                     elif rule == "ball":
-                        problem.rule_ball([numbers(one)[()] for one in witness[0]])
+                        problem.rule_ball(*witness[0])
                     elif rule == "features":
-                        problem.rule_features()
+                        problem.rule_features(np.ones(1, dtype=bool))
                     else:
-                        own = numbers(witness[1].get("T", witness[1].get("mean"))).ravel()
-                        plain = dict.fromkeys(("multiplier", "epsilon", "beta"), 0.0)
-                        plain |= {"form": "square", "eta": 0.01}
-                        if not np.isfinite(float(problem.reach[0])):
-                            problem.reach = checker.ar.array(np.full(1, 100.0))
-                        problem.rule_region(numbers(witness[0]), plain | witness[1], own)
+                        given = {"eta": 0.01, "epsilon": 0.0} | witness[1]
+                        T = numbers(given.pop("T"))
+                        problem.rule_region(numbers(known.full(witness[0])), **given, T=T)
                 except checker.Unproved:
                     continue
-        problem.reach = np.full(1, np.inf) if not np.isfinite(float(gap)) else problem.reach
-        assert_true(known, problem, gap, value) if np.isfinite(float(gap)) else _only_rows(
-            known, problem
-        )
+        if np.isfinite(float(gap)):
+            assert_true(known, problem, gap, value)
     finally:
         checker.ar = before
-
-
-def _only_rows(known, problem):
-    problem.floor, problem.reach = -np.inf, np.full(1, np.inf)
-    assert_true(known, problem, Q(10**9), Q(0))
 
 
 def trap_closed_intervals(seed, checker=own_checker):
@@ -126,6 +118,16 @@ def trap_slack_of_a_ball(seed, checker=own_checker):
     _spring(checker, known, [1.0 - 1e-9], ("region", [0.5], {"T": [[1.0]], "multiplier": 1.5}))
 
 
+def trap_curvature_of_a_ball(seed, checker=own_checker):
+    """Slopes are −1 up to the end of the ball, and a multiplier curves half as it pulls."""
+    rows = [(1, 100, INF, 1), (1, 0.95, INF, HARDLY)]
+    known = _known(
+        rows, "smoothed_interval", penalty={"name": "l2_ball", "radius": 1.0}, optimum=[Q(1)],
+        width=2.0,
+    )  # fmt: skip
+    _spring(checker, known, [0.2], ("region", [0.2], {"T": [[0.4475]], "multiplier": 5.0}))
+
+
 def trap_slack_of_epsilon(seed, checker=own_checker):
     """A large ε curves any problem, at a price; the optimum is near 0.75, and not near 0.5."""
     known = _known([(1, 1, 1, 1), (1, 0.625, INF, HARDLY)], penalty={"name": "l1"}, alpha=0.25)
@@ -149,13 +151,10 @@ def trap_tangents(seed, checker=own_checker):
             _spring(checker, known, [0.0, 1.5 * sign], ("ball", [-size, size]))
 
 
-def trap_wrong_mean(seed, checker=own_checker):
-    """Rows at 1 and −1; around a mean of 1 the first of them would hardly move."""
-    known = _known(
-        [(1, -1, -1, 1), (-1, 0, 0, 1), (1, -0.75, INF, HARDLY)], intercept=True, alpha=2.0**-6
-    )
-    witness = {"form": "mean", "mean": [1.0], "beta": 1.0, "eta": 0.01}
-    _spring(checker, known, [0.0, 0.0], ("region", [0.0, 0.0], witness))
+def trap_rest_of_slopes(seed, checker=own_checker):
+    """At (0, 0) only the intercept's slope is not 0: the coefficient moves with it, to −0.2."""
+    known = _known([(1, 0, 0, 1), (0, 1, 1, 1), (10, 0, INF, HARDLY)], intercept=True)
+    _spring(checker, known, [0.0, 0.0], ("ball", [-5.0, 5.0]), ("ball", [0.4, 0.6]))
 
 
 def trap_forgotten_weight(seed, checker=own_checker):
@@ -183,7 +182,7 @@ def trap_radius_of_the_gap_ball(seed, checker=own_checker):
     known = _known(
         [(1, 100, 100, 1), (1, 0.5, INF, HARDLY)], "absolute_interval", optimum=[1 / total]
     )
-    _spring(checker, known, [0.0], ("ball", []), nu=[-1.0, 0.0])
+    _spring(checker, known, [0.0], ("ball", [0.0, 0.0]), nu=[-1.0, 0.0])
 
 
 def trap_dual_points_outside(seed, checker=own_checker):
@@ -211,7 +210,7 @@ def trap_rows_that_gain_from_others(seed, checker=own_checker):
 def _wrong_slopes(checker, known, rng):
     known.rows.checker = checker
     for _ in range(5):
-        problem, point = checker.Problem(known.statement, known.rows, known.y), a_point(rng, known)
+        point = a_point(rng, known)
         noise = rng.choice([1e-3, 0.3, 1]) * rng.normal(size=len(known.slopes))
         nu = np.clip(rng.choice([0.0, 0.5, 1.0]) * known.slopes + noise, -1, 1)
         if known.y.ndim == 2:
@@ -220,7 +219,8 @@ def _wrong_slopes(checker, known, rng):
             )
         try:
             with np.errstate(all="ignore"):
-                problem.rule_gap(point, nu)
+                problem = checker.Problem(known.statement, known.rows, known.y, 0.25)
+                problem.rule_gap(known.full(point), nu)
         except checker.Unproved:
             continue
         truth = objective(known, [Q(float(v)) for v in point]) - objective(known, known.optimum)

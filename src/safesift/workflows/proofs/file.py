@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 import safesift_check as checker
 import safesift_root as roots
+import safesift_tables as tables
 from safesift.arithmetic.printing import Brief
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit
 from safesift.workflows.proofs.rows import DataColumns, ProblemRows
-from safesift.workflows.proofs.statements import own_epsilon, problem_record
+from safesift.workflows.proofs.statements import epsilon_of, problem_record
 from safesift.workflows.proofs.witnesses import Witness, find_witness
 
 Array = NDArray[np.float64]
@@ -63,12 +64,12 @@ class Proof(Brief):
     @property
     def root(self) -> str:
         """The commitment to the data."""
-        return self.statement["commitment"]["root"]
+        return self.statement["root"]
 
     @property
     def gap(self) -> float:
         """The largest gap that is claimed."""
-        return max(part["gap"] for part in self.statement["parts"])
+        return max(self.statement["gaps"])
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -94,11 +95,11 @@ class Proof(Brief):
         if not 0 <= row < n:
             raise IndexError(f"row {row} is not among the {n} rows of the proof.")
         slot = int(self.slots[row])
-        asserted = _verdict_leaves(self.verdicts, self.slots)
+        asserted = roots.verdict_leaves(self.verdicts, self.slots)
         return {
             "row": row,
             "slot": slot,
-            "salt": checker.sha(self.seed, checker.whole(slot)).hex(),
+            "salt": roots.sha(self.seed, roots.whole(slot)).hex(),
             "leaf": self.leaves[slot].hex(),
             "path": _path(list(self.leaves), slot),
             "verdicts": self.verdicts[row].tolist(),
@@ -143,16 +144,17 @@ def write_proof(
     """
     columns = DataColumns() if columns is None else columns
     seed = _checked_seed(seed, before)
-    rows, own = ProblemRows(problems[0], target), own_epsilon(problems[0].loss) is not None
+    rows, own = ProblemRows(problems[0], target), epsilon_of(problems[0].loss).ndim > 0
+    labels = None if classes is None else classes.tolist()
+    if labels is not None and columns.features is not None:
+        labels = [tables.label(one) for one in labels]
     statement = {
         "format": checker.FORMAT,
         **problem_record(problems[0]),
-        "labels": None if classes is None else classes.tolist(),
-        "columns": columns.record(bool((problems[0].weights != 1.0).any()), own),
-        "transform": [
-            {"operation": name, "numbers": [float(one) for one in numbers]}
-            for name, numbers in columns.transform
-        ],
+        "target": list(columns.target),
+        "labels": labels,
+        "positives": _positives(labels),
+        **columns.record(bool((problems[0].weights != 1.0).any()), own),
     }
     known = [None] * len(problems) if fits is None else fits
     witnesses = [
@@ -160,19 +162,17 @@ def write_proof(
         for problem, point, fit in zip(problems, points, known, strict=True)
     ]
     slots, n_slots = _slots(len(target), before, removed)
-    leaves = _leaves(rows, statement["labels"], slots, n_slots, seed)
+    leaves = _leaves(rows, statement, slots, n_slots, seed)
     verdicts = np.stack([one.verdicts for one in witnesses], axis=1)
     statement |= {
-        "commitment": {
-            "root": checker.root_of(leaves),
-            "verdicts": checker.root_of(_verdict_leaves(verdicts, slots)),
-            "slots": n_slots,
-        },
-        "deletion": _deletion(before, removed),
-        "parts": [
-            {"positive": label, "gap": one.gap, "steps": one.steps}
-            for label, one in zip(_positive(classes), witnesses, strict=True)
-        ],
+        "root": roots.root_of(leaves),
+        "verdicts": roots.root_of(roots.verdict_leaves(verdicts, slots)),
+        "slots": n_slots,
+        "root_before": None if before is None else before.root,
+        "slots_before": None if before is None else before.statement["slots"],
+        "transform": columns.steps(),
+        "gaps": [one.gap for one in witnesses],
+        "rules": [one.rules for one in witnesses],
     }
     arrays = _arrays(witnesses)
     arrays["absent"] = np.setdiff1d(np.arange(n_slots), slots).astype("<u8")
@@ -180,7 +180,7 @@ def write_proof(
     arrays["removed"] = gone.astype("<u8")
     joined = b"".join(before.leaves[slot] for slot in gone) if before is not None else b""
     arrays["removed_leaves"] = np.frombuffer(joined, dtype=np.uint8)
-    text = json.dumps(statement, ensure_ascii=False, allow_nan=False, default=_plain)
+    text = json.dumps(statement, allow_nan=False)
     _store(Path(path), text, arrays)
     Path(f"{path}.seed").write_text(seed.hex() + "\n")
     return Proof(
@@ -197,16 +197,11 @@ def _checked_seed(seed: bytes | None, before: Proof | None) -> bytes:
     return seed
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy as one of Python."""
-    return value.item()
-
-
-def _positive(classes: NDArray | None) -> list[int | None]:
-    """Which label stands for 1, in each of the problems."""
-    if classes is None:
+def _positives(labels: list | None) -> list[Any]:
+    """What stands for 1 in each problem: the second of two labels, or one after the other."""
+    if labels is None:
         return [None]
-    return [1] if len(classes) == 2 else list(range(len(classes)))
+    return labels[1:] if len(labels) == 2 else labels
 
 
 def _slots(n: int, before: Proof | None, removed: NDArray | None) -> tuple[NDArray, int]:
@@ -214,39 +209,25 @@ def _slots(n: int, before: Proof | None, removed: NDArray | None) -> tuple[NDArr
     if before is None or removed is None:
         return np.arange(n), n
     stay = np.delete(before.slots, removed)
-    first, n_new = before.statement["commitment"]["slots"], n - len(stay)
+    first, n_new = before.statement["slots"], n - len(stay)
     return np.concatenate([stay, first + np.arange(n_new)]), first + n_new
 
 
 def _leaves(
-    rows: ProblemRows, labels: list | None, slots: NDArray, n_slots: int, seed: bytes
+    rows: ProblemRows, statement: dict[str, Any], slots: NDArray, n_slots: int, seed: bytes
 ) -> list[bytes]:
     leaves = [roots.gone(slot) for slot in range(n_slots)]
-    for slot, leaf in zip(slots, roots.data_leaves(rows, labels, slots, seed), strict=True):
+    for slot, leaf in zip(slots, roots.data_leaves(rows, statement, slots, seed), strict=True):
         leaves[slot] = leaf
     return leaves
 
 
-def _verdict_leaves(verdicts: NDArray[np.uint8], slots: NDArray[np.int64]) -> list[bytes]:
-    return [
-        checker.sha(b"\0", checker.whole(slot), row.tobytes())
-        for slot, row in zip(slots, verdicts, strict=True)
-    ]
-
-
-def _deletion(before: Proof | None, removed: NDArray | None) -> dict[str, Any] | None:
-    if before is None or removed is None:
-        return None
-    return {"root": before.root, "slots": before.statement["commitment"]["slots"]}
-
-
 def _arrays(witnesses: Sequence[Witness]) -> dict[str, NDArray]:
-    arrays: dict[str, NDArray] = {}
-    for i, one in enumerate(witnesses):
-        arrays[f"{i}_verdicts"] = packed(one.verdicts)
-        arrays[f"{i}_zero"] = np.packbits(one.zero, bitorder="little")
-        arrays[f"{i}_numbers"] = np.concatenate(one.numbers).astype("<f8")
-    return arrays
+    numbers = [those for one in witnesses for those in one.numbers]
+    return {
+        "verdicts": np.concatenate([packed(one.verdicts) for one in witnesses]),
+        "numbers": np.concatenate(numbers).astype("<f8"),
+    }
 
 
 def packed(verdicts: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -272,6 +253,6 @@ def _path(nodes: list[bytes], place: int) -> list[str]:
         partner = place ^ 1
         if partner < len(nodes):
             path.append(nodes[partner].hex())
-        pairs = [checker.sha(b"\1", *nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
+        pairs = [roots.sha(b"\1", *nodes[i : i + 2]) for i in range(0, len(nodes) - 1, 2)]
         nodes, place = pairs + nodes[2 * len(pairs) :], place // 2
     return path

@@ -15,7 +15,7 @@ from safesift.design.kernel import KernelDesign
 from safesift.design.kernels import PrecomputedKernel
 from safesift.design.rows import rows_of
 from safesift.problem.problem import Problem
-from safesift.workflows.proofs.statements import own_epsilon
+from safesift.workflows.proofs.statements import epsilon_of
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,18 @@ class DataColumns:
 
     def record(self, weighted: bool, own_epsilon: bool) -> dict[str, Any]:
         """In the words of a statement."""
-        features = [{"equals": None, **one} for one in self.features or ()] or None
+        features = [
+            {"column": one["column"], "equals": one.get("equals")} for one in self.features or ()
+        ]
         return {
-            "features": features,
-            "target": list(self.target),
+            "features": features or None,
             "weight": self.weight if weighted else None,
-            "epsilon": self.epsilon if own_epsilon else None,
+            "epsilons": self.epsilon if own_epsilon else None,
         }
+
+    def steps(self) -> list[Any]:
+        """What was done to the features, in the words of a statement."""
+        return [[name, [float(one) for one in given]] for name, given in self.transform]
 
 
 class ProblemRows(checker.Data):
@@ -57,10 +62,10 @@ class ProblemRows(checker.Data):
 
     def __init__(self, problem: Problem, target: NDArray) -> None:
         n, p = problem.design.n_samples, problem.design.n_features
-        super().__init__(_Matrix(matrix_of(problem)), n, p, bool(problem.fit_intercept))
-        self.target, self.weights = target, problem.weights
-        epsilon = own_epsilon(problem.loss)
-        self.epsilon = getattr(problem.loss, "epsilon", 0.0) if epsilon is None else epsilon
+        self.file, self.transform, self.kept = _Matrix(_plain(matrix_of(problem))), (), None
+        self.n, self.p, self.complete = n, p, False
+        self.target, self.weights = np.reshape(target, (n, -1)), problem.weights
+        self.epsilon = np.broadcast_to(epsilon_of(problem.loss), n)
 
 
 def matrix_of(problem: Problem) -> Any:
@@ -81,23 +86,28 @@ def matrix_of(problem: Problem) -> Any:
     return kernel.block(np.arange(kernel.n_samples), slice(None))
 
 
+def _plain(matrix: Any) -> Any:
+    """Rows of sparse data without an entry that is there twice."""
+    if not sparse.issparse(matrix):
+        return matrix
+    rows = sparse.csr_array(matrix, copy=True)
+    rows.sum_duplicates()
+    return rows
+
+
 @dataclass(frozen=True, eq=False)
 class _Matrix:
     """Blocks of a matrix, dense or sparse, as of a file."""
 
     matrix: Any
 
-    def batches(self, n_rows: int, p: int) -> Iterator[Any]:
+    def batches(self, n_rows: int, p: int) -> Iterator[tuple[NDArray, NDArray]]:
         for start in range(0, self.matrix.shape[0], n_rows):
             part = self.matrix[start : start + n_rows]
             if not sparse.issparse(part):
-                yield np.asarray(part)
+                yield np.arange(p), np.asarray(part)
                 continue
-            entries = sparse.coo_array(sparse.csr_array(part, copy=True))
-            entries.sum_duplicates()
-            yield checker.Sparse(
-                part.shape,
-                entries.row.astype(np.int64),
-                entries.col.astype(np.int64),
-                entries.data.astype(np.float64),
-            )
+            used, places = np.unique(part.indices, return_inverse=True)
+            block = np.zeros((part.shape[0], len(used)))
+            block[np.repeat(np.arange(len(block)), np.diff(part.indptr)), places] = part.data
+            yield used, block

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import safesift_check as checker
 from safesift import losses, penalties
 from safesift.design.kernel import KernelDesign
 from safesift.losses import Loss
@@ -42,7 +43,7 @@ _PENALTIES: dict[type[Penalty], str] = {
 
 
 def loss_record(loss: Loss) -> dict[str, Any]:
-    """Name and parameters; epsilon is None where every row has its own."""
+    """Name and parameters, without an epsilon where every row has its own."""
     factor = 1.0
     while isinstance(loss, losses.Scaled):
         factor, loss = factor * loss.factor, loss.loss
@@ -51,20 +52,17 @@ def loss_record(loss: Loss) -> dict[str, Any]:
             f"{type(loss).__name__} is no loss in closed form, and a proof cannot state it: use "
             f"one of {', '.join(sorted(_LOSSES.values()))}."
         )
-    given = {
-        name: None if np.ndim(value) else float(value)
-        for name, value in vars(loss).items()
-        if name in ("mu", "epsilon", "width", "delta")
-    }
-    return {"name": _LOSSES[type(loss)], "factor": factor, **given}
+    name = _LOSSES[type(loss)]
+    given = {one: getattr(loss, one) for one in checker.LOSSES[name][1]}
+    given = {one: float(value) for one, value in given.items() if not np.ndim(value)}
+    return {"name": name, "factor": float(factor), **given}
 
 
-def own_epsilon(loss: Loss) -> np.ndarray | None:
-    """The epsilons of the rows, where each has its own."""
+def epsilon_of(loss: Loss) -> Any:
+    """The epsilon of all rows, or those of the rows, where each has its own."""
     while isinstance(loss, losses.Scaled):
         loss = loss.loss
-    epsilon: Any = getattr(loss, "epsilon", 0.0)
-    return np.asarray(epsilon, dtype=np.float64) if np.ndim(epsilon) else None
+    return np.asarray(getattr(loss, "epsilon", 0.0), dtype=np.float64)
 
 
 def penalty_record(penalty: Penalty) -> dict[str, Any]:

@@ -26,14 +26,16 @@ Array = NDArray[np.float64]
 _POLISHED = 1e-13
 # T is stored up to so many columns, where a region without it leaves rows open
 _WIDEST = 2000
-# so small a share of rows that is left open is not worth a T
-_FEW = 5e-4
+# so small a share of rows that is left open is not worth another step
+_FEW = 5e-5
+# balls are tried so often, as long as they become smaller by this factor
+_BALLS, _SMALLER = 4, 0.7
 # the η of regions: TᵀHT is nearly the identity, unless weights had to be lowered
 _TIGHT, _FIRM, _LOOSE = 1e-4, 0.1, 0.5
 # T is tried so often, with an ε that grows by this factor
 _TRIES, _GROWTH = 10, 3.0
-# shifts of the intercept that are tried for tangents, in units of the targets
-_SHIFTS = tuple(10.0**power for power in range(-6, 1))
+# bounds on the intercept are looked for between these powers of 10, in units of the targets
+_POWERS, _HALVINGS = (-14.0, 4.0), 10
 _MORE = 1.0 + 1e-6
 # so many regions with T
 _ROUNDS = 4
@@ -49,16 +51,16 @@ class _Cautious(checker.Floats):
 
 @dataclass
 class Witness:
-    """Steps, the numbers that belong to them, in their order, and what they prove."""
+    """Rules, the numbers that belong to them, in their order, and what they prove."""
 
     gap: float
-    steps: list[dict[str, Any]] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
     numbers: list[Array] = field(default_factory=list)
     verdicts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     zero: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, dtype=bool))
 
-    def add(self, rule: str, *numbers: Array, **step: Any) -> None:
-        self.steps.append({"rule": rule, **step})
+    def add(self, rule: str, *numbers: Any) -> None:
+        self.rules.append(rule)
         self.numbers += [np.ravel(those) for those in numbers]
 
 
@@ -84,25 +86,49 @@ class _Search:
     def run(self, fit: Fit | None) -> Witness:
         problem, kinked = self.problem, np.isinf(self.problem.loss.smoothness)
         near = self._polished(fit if kinked else None)
-        nu = _in_domain(problem, near.dual.nu) if kinked else None
-        proved = self.checked = checker.Problem(self.statement, self.rows, problem.y)
-        found = Witness(np.inf, numbers=[self.point] if nu is None else [self.point, nu])
         # P of the model less what P is at least, by a point that is as good or better
-        better = self._centred(problem.feasible(near.at.point))
+        better = self._full(self._centred(problem.feasible(near.at.point)))
+        self.multiplier = self._multiplier(better)
+        proved = checker.Problem(self.statement, self.rows, problem.y, self.multiplier)
+        self.checked, model = proved, self._full(self.point)
+        nu = _in_domain(problem, near.dual.nu) if kinked else np.zeros(0)
+        found = Witness(np.inf, numbers=[np.array([self.multiplier]), model, nu, better])
         proved.rule_gap(better, nu)
-        found.add("gap", better)
-        if self.statement["penalty"]["name"] in ("l1", "elastic_net") and not kinked:
-            proved.rule_features()
-            found.add("features")
-        has_pieces = bool(problem.pieces)
-        if has_pieces and not kinked and not self.statement["kernel"]:
-            self._regions(found, better)
-        if has_pieces and (kinked or self.statement["kernel"]):
+        if self._prunes():
+            self._features(found)
+        regional = not kinked and not self.statement["kernel"]
+        if problem.pieces and (proved.strong or not regional):
             self._ball(found)
-        gap = (proved.value(self.point)[0] - proved.floor).up
+        if problem.pieces and regional:
+            self._regions(found, better)
+        gap = (proved.value(model)[0] - proved.floor).up
         found.gap = float(gap) * _MORE + 1e-300
-        found.verdicts, found.zero = proved.proved, ~proved.alive
+        found.verdicts, found.zero = proved.proved, ~proved.alive[:-1]
         return found
+
+    def _full(self, point: Array) -> Array:
+        """A point of the checker, which ends with an intercept, be it 0."""
+        return point if self.problem.fit_intercept else np.append(point, 0.0)
+
+    def _own(self, point: Array) -> Array:
+        """A point of the library."""
+        return point if self.problem.fit_intercept else point[:-1]
+
+    def _prunes(self) -> bool:
+        """Whether there is a rule that rules features out."""
+        checked = self.checked
+        return bool(checked.tau.mid > 0 and checked.smooth and not checked.is_ball)
+
+    def _features(self, found: Witness) -> bool:
+        """Rule out what can be; whether anything is new."""
+        checked, p = self.checked, self.rows.p
+        checked.rule_features(np.zeros(p, dtype=bool))
+        zero = np.array(checked.vanish, dtype=bool)
+        fewer = bool((zero & checked.alive[:p]).any())
+        if fewer:
+            checked.alive[:p][zero] = False
+            found.add("features", zero.astype(np.float64))
+        return fewer
 
     def _polished(self, known: Fit | None) -> Fit:
         """A fit around which bounds are tight."""
@@ -134,43 +160,38 @@ class _Search:
     # --- regions ----------------------------------------------------------------------------
 
     def _regions(self, found: Witness, better: Array) -> None:
-        """One without T where the penalty is strongly convex, and some with T for what is left."""
-        point, alive = better.copy(), self.checked.alive
-        point[: len(alive)][~alive] = 0.0
-        multiplier = self._multiplier(point)
-        self._mean_form(found, point, multiplier)
+        """Some with T, for what is left open."""
+        point = better.copy()
         for _ in range(_ROUNDS):
-            if not (self._open() and self._round(found, point, multiplier)):
+            point[~self.checked.alive] = 0.0
+            if not (self._open() and self._round(found, point)):
                 return
 
     def _open(self) -> bool:
         """Whether more rows are left than T is worth, and T is small enough."""
-        n_columns = int(self.checked.alive.sum()) + self.problem.fit_intercept
-        return float((self.checked.proved == 0).mean()) > _FEW and 0 < n_columns <= _WIDEST
+        n_columns = int(self.checked.alive.sum())
+        return self._left() and 0 < n_columns <= _WIDEST
 
-    def _round(self, found: Witness, point: Array, multiplier: float) -> bool:
+    def _round(self, found: Witness, point: Array) -> bool:
         """A region with T and the features that it rules out; whether anything was proved.
 
         A region bounds the coefficients, too, which adds to the curvature of kinks, and a feature
         that is ruled out can be the one that made H singular: so there may be more in another.
         """
-        checked = self.checked
-        before = {name: getattr(checked, name) for name in ("proved", "alive", "moved", "slopes")}
-        before["reach"] = checked.reach.copy()
-        region = self._square_form(point, multiplier)
+        checked, tried = self.checked, Witness(np.inf)
+        names = ("proved", "alive", "moved", "slopes", "reach", "whole")
+        before = {name: getattr(checked, name) for name in names}
+        checked.alive = checked.alive.copy()
+        region = self._square_form(point)
         if region is None:
             return False
-        if checked.sparse:
-            checked.rule_features()
-        fewer = bool((before["alive"] & ~checked.alive).any())
+        tried.add("region", point.copy(), *region)
+        fewer = self._prunes() and self._features(tried)
         if not (fewer or ((before["proved"] == 0) & (checked.proved != 0)).any()):
             vars(checked).update(before)
             return False
-        T, step = region
-        found.add("region", point.copy(), T, **step)
-        if fewer:
-            found.add("features")
-            point[: len(checked.alive)][~checked.alive] = 0.0
+        found.rules += tried.rules
+        found.numbers += tried.numbers
         return True
 
     def _multiplier(self, point: Array) -> float:
@@ -178,121 +199,106 @@ class _Search:
         penalty = self.statement["penalty"]
         if "radius" not in penalty:
             return 0.0
-        coef, _ = self.problem.split(point)
-        gradient = self.problem.evaluate(point).loss_gradient[: len(coef)]
+        gradient = self.problem.evaluate(self._own(point)).loss_gradient[: self.rows.p]
         if penalty["name"] == "l1_ball":
-            used = coef != 0
-            return float(np.abs(gradient[used]).mean()) if used.any() else 0.0
-        size = float(coef @ coef)
-        return max(0.0, -float(gradient @ coef) / size) if size > 0 else 0.0
-
-    def _accepted(self, point: Array, step: dict[str, Any], witness: Array) -> bool:
-        try:
-            self.checked.rule_region(point, step, witness)
-        except checker.Unproved:
-            return False
-        return True
-
-    def _mean_form(self, found: Witness, point: Array, multiplier: float) -> None:
-        """The region that needs no T: κ > 0, and an intercept that the rows hold in place."""
-        ball = self.statement["penalty"]["name"] == "l2_ball" and multiplier > 0
-        if not (self.problem.strong_convexity > 0 or ball):
-            return
-        alive, mean, weights = self.checked.alive, np.zeros(0), self._weights(point)
-        step = {"form": "mean", "eta": _TIGHT, "epsilon": 0.0, "multiplier": multiplier}
-        step["beta"] = 0.0
-        for share in (1.0 - 0.5 * _TIGHT, 0.7):
-            if self.problem.fit_intercept:
-                total = float(weights.sum())
-                if not total > 0:
-                    return
-                mean = (self.problem.design.rmatvec(weights)[: len(alive)] / total)[alive]
-                step["beta"] = float(np.sqrt(share / total))
-            if self._accepted(point, step, mean):
-                found.add("region", point, mean, **step)
-                return
-            step["eta"] = _LOOSE
+            return float(np.abs(gradient).max())
+        return max(float(np.linalg.norm(gradient)) / penalty["radius"], 1e-30)
 
     def _weights(self, point: Array, reach: Array | None = None) -> Array:
         """Shares times curvatures at a point, or the least secants within some reach."""
         problem = self.problem
-        pred = problem.design.matvec(point)
+        pred = problem.design.matvec(self._own(point))
         if reach is None:
             return problem.shares * problem.loss.curvature(pred, problem.y)
-        loss = checker.Loss(self.statement["loss"], problem.y, self.rows.epsilon)
         error = np.full_like(pred, 1e-14) * (1.0 + np.abs(pred))
-        return problem.shares * loss.secant_floor(checker.Near(pred, error), 2.0 * reach)
+        floor = self.checked.loss.secant_floor(checker.Near(pred, error), 2.0 * reach)
+        return problem.shares * floor
 
-    def _square_form(self, point: Array, multiplier: float) -> tuple[Array, dict] | None:
+    def _square_form(self, point: Array) -> tuple[list[float], Array] | None:
         """The region with T, T⁻ᵀT⁻¹ the Hessian of what surely curves; tried with less and less."""
-        problem, alive = self.problem, self.checked.alive
-        columns = np.append(alive, True) if problem.fit_intercept else alive
+        problem, alive, p = self.problem, self.checked.alive, self.rows.p
+        columns = alive if problem.fit_intercept else alive[:-1]
         weights, etas, epsilon = self._weights(point), [_TIGHT], 0.0
-        base = self._penalty_curvature(point, multiplier)[columns]
-        penalised = np.append(np.ones(int(alive.sum())), np.zeros(int(problem.fit_intercept)))
+        base = self._penalty_curvature(point)[columns]
+        penalised = (np.arange(p + 1) < p)[alive].astype(np.float64)
+        design = problem.with_features(alive[:p]).design
         for _ in range(_TRIES):
-            gram = rows_of(problem.with_features(alive).design).gram(weights)
+            gram = rows_of(design).gram(weights)
             try:
                 T = _whitening(gram + np.diag(base + epsilon * penalised))
             except LinAlgError:
                 epsilon = max(100.0 * epsilon, 1e-13 * float(gram.diagonal().max()))
                 continue
-            step = {"form": "square", "epsilon": epsilon, "multiplier": multiplier, "beta": 0.0}
             for eta in etas:
-                if self._accepted(point, step | {"eta": eta}, T.ravel()):
-                    return T, step | {"eta": eta}
-            g = problem.evaluate(point).subgradient[columns]
-            rows = problem.with_features(alive).design.matvec(T)
-            coef, _ = problem.split(point)
-            far = (np.abs(coef) + self.checked.reach)[alive]
-            slack = epsilon * min(
-                float(far @ far), (self.checked.whole + np.linalg.norm(coef)) ** 2
-            )
-            steep = np.linalg.norm(T.T @ g) * 2.0 + 1e-15 + np.sqrt(slack)
-            reach = np.linalg.norm(rows, axis=1) * steep + 1e-300
+                if self._accepted(point, eta, epsilon, T):
+                    return [eta, epsilon], T
+            g = problem.evaluate(self._own(point)).subgradient[columns]
+            far = self.checked.whole + np.linalg.norm(point[:p])
+            steep = np.linalg.norm(T.T @ g) * 2.0 + 1e-15 + np.sqrt(epsilon) * far
+            reach = np.linalg.norm(design.matvec(T), axis=1) * steep + 1e-300
             if not np.isfinite(reach).all():
                 break
             weights, etas = self._weights(point, reach / (1.0 - _LOOSE)), [_FIRM, _LOOSE]
             epsilon = max(_GROWTH * epsilon, 1e-13 * float(gram.diagonal().max()))
         return None
 
-    def _penalty_curvature(self, point: Array, multiplier: float) -> Array:
+    def _accepted(self, point: Array, eta: float, epsilon: float, T: Array) -> bool:
+        try:
+            self.checked.rule_region(point, eta, epsilon, T)
+        except checker.Unproved:
+            return False
+        return True
+
+    def _penalty_curvature(self, point: Array) -> Array:
         """A little less than the D of the checker."""
-        problem, p = self.problem, self.problem.design.n_features
-        coef, _ = problem.split(point)
+        checked, problem, p = self.checked, self.problem, self.rows.p
         D = np.zeros(problem.design.n_columns)
-        name = self.statement["penalty"]["name"]
-        D[:p] = 0.5 * multiplier if name == "l2_ball" else problem.strong_convexity
-        tau = multiplier if name == "l1_ball" else problem.penalty.sparse_threshold(problem.alpha)
-        if tau > 0:
-            gradient = problem.evaluate(point).loss_gradient[:p]
-            room = np.maximum(tau - np.abs(gradient), 0.0) / self.checked.reach
-            D[:p] += np.where(coef == 0, room, 0.0)
+        D[:p] = float(checked.kappa.mid) * (0.5 if checked.is_ball else 1.0)
+        if checked.tau.mid > 0:
+            gradient = problem.evaluate(self._own(point)).loss_gradient[:p]
+            room = np.maximum(float(checked.tau.mid) - np.abs(gradient), 0.0) / checked.reach[:p]
+            D[:p] += np.where(point[:p] == 0, room, 0.0)
         return D * (1.0 - 1e-6)
 
     # --- balls ------------------------------------------------------------------------------
 
     def _ball(self, found: Witness) -> None:
-        """The gap ball around the point of the gap, with tangents."""
-        shifts = self._shifts() if self.problem.fit_intercept else []
-        try:
-            self.checked.rule_ball(shifts)
-        except checker.Unproved:
-            return
-        found.add("ball", shifts=[float(shift) for shift in shifts])
+        """Gap balls around the point of the gap, with the tightest bounds on the intercept.
 
-    def _shifts(self) -> list[float]:
-        """The two shifts of the intercept whose tangents bound it best."""
-        best: dict[int, tuple[float, float]] = {}
-        for size in _SHIFTS:
-            for shift in (-size * self.problem.unit, size * self.problem.unit):
-                try:
-                    side, offset = self.checked.tangent(np.float64(shift))
-                except checker.Unproved:
-                    continue
-                if side not in best or abs(offset) < best[side][0]:
-                    best[side] = abs(float(offset)), shift
-        return [shift for _, shift in best.values()]
+        These make the next ball smaller, where there is a rest of slopes that do not cancel.
+        """
+        for _ in range(_BALLS):
+            close, fitted = self.checked.close, self.problem.fit_intercept
+            bounds = [self._bound(-1.0), self._bound(1.0)] if fitted else [0.0, 0.0]
+            try:
+                self.checked.rule_ball(*bounds)
+            except checker.Unproved:
+                return
+            found.add("ball", bounds)
+            if not (self._left() and self.checked.close < _SMALLER * close):
+                return
+
+    def _left(self) -> bool:
+        """Whether more rows are open than another step is worth."""
+        return float((self.checked.proved == 0).mean()) > _FEW
+
+    def _bound(self, side: float) -> float:
+        """The smallest bound on the intercept that the checker accepts, to some 2 %.
+
+        Whether a bound is one depends on its size monotonously, so that the power is halved.
+        """
+        checked = self.checked
+        pred = checked.predict(checked.model)[0]
+        moved = checker.near(checked.row_norms()) * checked.close
+        least, most = _POWERS
+        for _ in range(_HALVINGS):
+            power = 0.5 * (least + most)
+            bound = side * 10.0**power * self.problem.unit
+            slopes = checked.loss.value_and_slope(pred - moved * side + bound)[1]
+            steep = (checked.share * slopes).sum()
+            fine = steep.low > 0 if side > 0 else steep.up < 0
+            least, most = (least, power) if fine else (power, most)
+        return side * 10.0**most * self.problem.unit
 
 
 def _whitening(H: Array) -> Array:

@@ -1,0 +1,1 @@
+../check/safesift_tables.py
