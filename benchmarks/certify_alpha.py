@@ -80,7 +80,11 @@ def main() -> None:
         cells = (row[column] for column in COLUMNS)
         table.add_row(*(f"{one:.4g}" if isinstance(one, float) else str(one) for one in cells))
     wide_console().print(table)
-    results.write("certify_alpha_exact" if arguments.exact else "certify_alpha", {"alphas": rows})
+    name = "certify_alpha_exact" if arguments.exact else "certify_alpha"
+    # of other data what was measured before
+    before = results.read(name).get("alphas", [])
+    others = [row for row in before if row["data"] not in arguments.data]
+    results.write(name, {"alphas": [*others, *rows]})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long the intervals of all models without one sample are, for every loss and penalty.
 
-    SAFESIFT_DATA=folder python benchmarks/leave_one_out_widths.py [--rows 3000]
+    SAFESIFT_DATA=folder python benchmarks/leave_one_out_widths.py [--rows 1000]
 
 Of every loss with every penalty, without and with an intercept: the median of upper − lower over
 the spread (standard deviation) of the predictions, the largest over three generated problems and,
@@ -94,7 +94,7 @@ def line(rows: list[dict[str, Any]], loss: str, penalty: str, intercept: bool) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=3000, help="of a9a; 0 for none of them")
+    parser.add_argument("--rows", type=int, default=1000, help="of a9a; 0 for none of them")
     arguments = parser.parse_args()
     data = [*generated()] + ([real(arguments.rows)] if arguments.rows else [])
     sheet = Sheet("length of intervals over the spread of predictions", COLUMNS, n_names=3)

@@ -39,7 +39,7 @@ from safesift.workflows.leaving_out.gradients import Gradients, gradients_at
 from safesift.workflows.leaving_out.smooth import largest_eigenvalue
 
 # Newton's steps to every model, by the matrix of the base; and what is small beside the rest
-_STEPS, _SMALL = 4, 0.25
+_STEPS, _SMALL = 4, 0.5
 # of each of these to the solution of its system
 _INNER_STEPS = 4
 # a bound on an eigenvalue by the trace is good enough where it takes no more of the curvature

@@ -34,8 +34,8 @@ _STRETCHES, _AGAIN = 8, 4
 _SHORT = 1e-3
 # bounds of a part are better than those of the whole when they are nearer to each other by that
 _BETTER = 0.9
-# models that are held at a time
-_AT_ONCE = 64
+# models that are found at a time, and numbers that are held of several bases
+_AT_ONCE, _HELD = 64, 2**26
 
 
 class Interval(NamedTuple):
@@ -54,6 +54,10 @@ class _Solved(NamedTuple):
     alpha: float
     error: float
     models: list[tuple[Problem, Array]]
+
+
+# an interval and its parts
+_Family = tuple[Interval, list[Interval]]
 
 
 class Search:
@@ -110,7 +114,11 @@ class Search:
             if left <= 0:
                 self.open += [Interval(a, b, 0.0, math.inf) for a, b in pairs]
                 break
-            prove = self._by_models if self._covered else self._by_regions
+            if self._covered:
+                # each of them with the ends of its stretches
+                left, prove = max(left // (_STRETCHES + 1), 1), self._by_models
+            else:
+                prove = self._by_regions
             found = list(prove(pairs[:left]))
             pairs = [*pairs[left:], *self._sorted_out(found), *self._again]
             self._again = []
@@ -179,43 +187,67 @@ class Search:
                 pairs, middles, self._solutions(middles), strict=True
             )
         ]
-        for one in sorted(solved, key=lambda one: (one.error, one.alpha)):
-            yield from self._around(one)
+        solved.sort(key=lambda one: (one.error, one.alpha))
+        for start in range(0, len(solved), self._held_at_once):
+            held = []
+            # what the best error is, nearly, before anything is cut once more
+            for one in solved[start : start + self._held_at_once]:
+                nearby = self._nearby(one)
+                if nearby is None:
+                    yield self._regional(one)
+                else:
+                    whole = Interval(*one.pair, 0.0, math.inf)
+                    held.append((one, nearby, self._cut_by_models(nearby, [whole], _STRETCHES)))
+            for one, nearby, families in held:
+                yield from self._refined(one, nearby, families)
 
-    def _around(self, solved: _Solved) -> Iterator[Interval]:
-        """Intervals that fill one of which models are known; what these cannot prove is `again`."""
+    @property
+    def _held_at_once(self) -> int:
+        """Of so many alphas the models and all that goes with them fit into the memory."""
+        design = self._problems[0].design
+        numbers = len(self._problems) * (design.n_columns**2 + 16 * design.n_samples)
+        return max(_HELD // numbers, 1)
+
+    def _nearby(self, solved: _Solved) -> list[Nearby] | None:
+        """None where the matrix of one of the models is too ill-posed."""
         found = list(each(lambda one: Nearby.of(*one), solved.models))
         nearby = [one for one in found if one is not None]
         if len(nearby) < len(found):
-            yield self._regional(solved)
-            return
+            return None
         if solved.error < self.error:
             self._between(nearby, [(solved.alpha, solved.alpha)])
-        todo, n, failed = [Interval(*solved.pair, 0.0, math.inf)], _STRETCHES, []
-        while todo:
+        return nearby
+
+    def _refined(
+        self, solved: _Solved, nearby: Sequence[Nearby], families: Sequence[_Family]
+    ) -> Iterator[Interval]:
+        """Intervals that fill one of which models are known; what these cannot prove is `again`."""
+        failed: list[Interval] = []
+        while families:
             cut: list[Interval] = []
-            for one, parts in self._cut_by_models(nearby, todo, n):
-                if not any(self._settled(part) or _better(part, one) for part in parts):
-                    failed.append(one)
+            for whole, parts in families:
+                if not any(self._settled(part) or _better(part, whole) for part in parts):
+                    failed.append(whole)
                     continue
                 unproved = [part for part in parts if math.isinf(part.upper)]
                 longer = [part for part in parts if self._worth_cutting(part)]
                 failed, cut = failed + unproved, cut + longer
                 yield from (part for part in parts if part not in unproved + longer)
-            todo, n = cut, _AGAIN
+            families = self._cut_by_models(nearby, cut, _AGAIN)
         for one in _joined(failed):
             yield from self._left_over(solved, one)
 
     def _cut_by_models(
         self, nearby: Sequence[Nearby], intervals: Sequence[Interval], n: int
-    ) -> Iterator[tuple[Interval, list[Interval]]]:
+    ) -> list[_Family]:
         """Intervals, and the n parts of each with their bounds."""
-        parts = [_cut((one.low, one.high), n) for one in intervals]
-        found = self._between(nearby, [pair for part in parts for pair in part])
+        pairs = [_cut((one.low, one.high), n) for one in intervals]
+        found = self._between(nearby, [pair for part in pairs for pair in part])
         self._try_best_of(nearby, found)
         rest = iter(found)
-        for one, part in zip(intervals, parts, strict=True):
-            yield one, list(islice(rest, len(part)))
+        return [
+            (one, list(islice(rest, len(part)))) for one, part in zip(intervals, pairs, strict=True)
+        ]
 
     def _worth_cutting(self, one: Interval) -> bool:
         done = self._settled(one) or self._too_short(one) or self._spent
@@ -250,8 +282,8 @@ class Search:
     def _try_best_of(self, nearby: Sequence[Nearby], found: Sequence[Interval]) -> None:
         """Prove the error of the alpha that seems to be the best end of some intervals."""
         ends = {end for one in found for end in (one.low, one.high)}
-        best = min(ends, key=lambda alpha: (self.trials[alpha], alpha))
-        if self.trials[best] < self.error:
+        best = min(ends, key=lambda alpha: (self.trials[alpha], alpha), default=None)
+        if best is not None and self.trials[best] < self.error:
             self._between(nearby, [(best, best)])
 
     # --- by regions -------------------------------------------------------------------------
