@@ -39,7 +39,7 @@ from safesift.workflows.leaving_out.gradients import Gradients, gradients_at
 from safesift.workflows.leaving_out.smooth import largest_eigenvalue
 
 # Newton's steps to every model, by the matrix of the base; and what is small beside the rest
-_STEPS, _SMALL = 4, 0.5
+_STEPS, _SMALL = 6, 0.5
 # of each of these to the solution of its system
 _INNER_STEPS = 4
 # a bound on an eigenvalue by the trace is good enough where it takes no more of the curvature
@@ -125,16 +125,24 @@ class Nearby:
         shifts = alphas - base.problem.alpha
         moves = -self._solved(shifts, base.image + shifts[:, None] * base.pull_of_alpha)
         found, ridges = gradients_at(base, moves, shifts), self._ridges(alphas, places, moves)
+        tried = [[pair] for pair in zip(moves.copy(), found.whitened.copy(), strict=True)]
         for _ in range(_STEPS):
             least = np.full(len(alphas), math.inf)
             for end in places.T:
                 np.minimum.at(least, end, ridges)
             enough = np.maximum(_SMALL * least, 2.0 * found.errors)
-            some = np.flatnonzero(np.linalg.norm(found.whitened, axis=1) > enough)
+            sizes = np.linalg.norm(found.whitened, axis=1)
+            some = np.flatnonzero(sizes > enough)
             if not len(some):
                 break
-            moves[some] -= self._solved(shifts[some], found.whitened[some])
-            found.replace(some, gradients_at(base, moves[some], shifts[some]))
+            trial, residuals = map(np.array, zip(*(_mixed(tried[k]) for k in some), strict=True))
+            trial = trial - self._solved(shifts[some], residuals)
+            new = gradients_at(base, trial, shifts[some])
+            for k, move, residual in zip(some, trial, new.whitened, strict=True):
+                tried[k].append((move, residual))
+            better = np.linalg.norm(new.whitened, axis=1) < sizes[some]
+            moves[some[better]] = trial[better]
+            found.replace(some[better], new.take(better))
             ridges = self._ridges(alphas, places, moves)
         return found, ridges
 
@@ -232,7 +240,7 @@ class Nearby:
     def _kept(self, stretches: Sequence[_Stretch]) -> float | None:
         """The curvature around all of some stretches in every direction, None if it is unknown."""
         base = self.base
-        longest = max(one.gradient for one in stretches)
+        longest = float(np.max([one.gradient for one in stretches]))
         lower = np.min([one.between.lower for one in stretches], axis=0)
         upper = np.max([one.between.upper for one in stretches], axis=0)
         shrunk = max(base.problem.alpha - min(one.low for one in stretches), 0.0) * base.growth
@@ -272,3 +280,18 @@ class Nearby:
     def _bounds(self, one: _Stretch, kept: float) -> Bounds:
         room = self.base.z_norms * (one.gradient / kept * (1.0 + 1e-9))
         return Bounds(one.between.lower - room, one.between.upper + room)
+
+
+def _mixed(tried: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Of the points that were tried, with their gradients, the mixture of least gradient.
+
+    As if that were affine in between (Anderson's acceleration): a few directions in which the
+    matrix of the base is far off would take many steps each.
+    """
+    moves, residuals = (np.array(one) for one in zip(*tried, strict=True))
+    best = int(np.linalg.norm(residuals, axis=1).argmin())
+    steps, changes = moves - moves[best], residuals - residuals[best]
+    if not np.isfinite(changes).all():
+        return moves[best], residuals[best]
+    shares = np.linalg.lstsq(changes.T, -residuals[best], rcond=1e-10)[0]
+    return moves[best] + shares @ steps, residuals[best] + shares @ changes

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS
 from safesift.workflows.leaving_out.base import Array, Base, Rows
@@ -26,6 +27,11 @@ class Gradients(NamedTuple):
     doubt: Array
     whitened: Array
     errors: Array
+
+    def take(self, some: NDArray) -> Gradients:
+        """Those of some models."""
+        columns = self.pred[:, some], self.doubt[:, some]
+        return Gradients(*columns, self.whitened[some], self.errors[some])
 
     def replace(self, some: Rows, others: Gradients) -> None:
         """Write others over those of some models."""
@@ -50,7 +56,8 @@ def gradients_at(
     # everything in scaled columns, as of the base
     doubt = _doubt(base, moves, points, pred)
     error = _loss_errors(base, loads, doubt)
-    error += 64 * EPS * np.abs(ridge) * np.linalg.norm(points[:p] / scales[:p], axis=0)
+    ridge_error = 64 * EPS * (problem.strong_convexity + np.abs(shifts))
+    error += ridge_error * np.linalg.norm(points[:p] / scales[:p], axis=0)
     error += (base.n_columns + 8) * EPS * np.linalg.norm(gradient / scales, axis=0)
     error += problem.risk.rows.underflow / float(base.scales.min())
     return Gradients(pred, doubt, gradient.T @ base.basis, base.scaled_size * error)
