@@ -38,6 +38,7 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/tracking.py
 	$(BIN)/python benchmarks/leave_one_out.py
 	$(BIN)/python benchmarks/leave_one_out.py --busy --no-coverage
+	$(BIN)/python benchmarks/leave_one_out_widths.py
 	$(BIN)/python benchmarks/certify_alpha.py
 	$(BIN)/python benchmarks/certify_alpha.py --exact
 	$(BIN)/python benchmarks/compression.py

@@ -13,7 +13,7 @@ import safesift as ss
 from safesift.arithmetic.compiled import leave_out as loops
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import make_problems
-from safesift.workflows.certified_alpha import _Search
+from safesift.workflows.alpha_search import Search
 from safesift.workflows.held_out import HeldOut, mean_between
 from safesift.workflows.leaving_out import base as base_module
 from safesift.workflows.leaving_out import smooth
@@ -294,12 +294,12 @@ def test_of_contradictory_samples_some_are_wrong():
 def test_an_interval_that_is_better_is_never_overlooked(samples, monkeypatch):
     """Also where nothing but the bounds of whole intervals is known."""
     X, y = samples
-    known = _Search._between
+    known = Search._between
 
-    def of_intervals(self, fits, alphas):
-        return known(self, fits, alphas) if len(alphas) > 1 else (0.0, 1.0)
+    def of_intervals(self, nearby, todo):
+        return known(self, nearby, [(low, high) for low, high in todo if low < high])
 
-    monkeypatch.setattr(_Search, "_between", of_intervals)
+    monkeypatch.setattr(Search, "_between", of_intervals)
     found = ss.certify_alpha(X, y > 0, alphas=(1e-2, 1.0), cv=3, epsilon=0.0)
     assert found.error - found.least <= 0.0 or not found.resolved
     assert found.error < 1.0

@@ -1,59 +1,39 @@
 """The best alpha of an interval by cross-validation, with a proof that none is better.
 
-Bounds on every held-out prediction for all alphas of an interval (`screen_range`'s) bound the
-validation error of all of them. Intervals that may hold a better alpha than the best one seen are
-cut in two, until none is left.
+Bounds on every held-out prediction for all alphas of an interval bound the validation error of all
+of them (`workflows/alpha_search.py`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
 from safesift.arithmetic.printing import Brief
-from safesift.arithmetic.threads import computes, each
+from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
 from safesift.parameters import check_count, check_positive
 from safesift.penalties import Penalty
-from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import Inputs, make_problems, row_numbers
 from safesift.problem.problem import Problem
-from safesift.problem.risk import Risk
 from safesift.problem.scales import column_names
 from safesift.problem.training import Training
-from safesift.regions import Curvature
-from safesift.regions.center import Center
 from safesift.registry import provided
-from safesift.solvers import Fit, Settings, solve_path
-from safesift.workflows.alpha_bounds import Nearby, covers
-from safesift.workflows.held_out import HeldOut, Metric, mean_between
+from safesift.workflows.alpha_search import Interval, Search
+from safesift.workflows.held_out import HeldOut, Metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-# the relative gap to which the middles of intervals are solved
-_TOL = 1e-6
-# so many intervals to begin with, to a decade
-_TO_A_DECADE = 8
-
-
-class Interval(NamedTuple):
-    """Alphas from low to high, and between what their validation errors lie."""
-
-    low: float
-    high: float
-    lower: float
-    upper: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +55,7 @@ class CertifiedAlpha(Brief):
     resolved : bool
         Whether there are none.
     trials : array of shape (n_trials, 2)
-        The alphas at which models were solved for, and their errors.
+        The alphas at which models were found, and their errors.
     metric : str
     """
 
@@ -160,7 +140,7 @@ def certify_alpha(
     quantile : float in (0, 1), default=0.5
         Of metric="pinball".
     max_solves : int, default=2000
-        The most alphas to solve for; what is not proved by then is `unresolved`.
+        The most alphas to find models at; what is not proved by then is `unresolved`.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
 
@@ -183,6 +163,7 @@ def certify_alpha(
     if not epsilon >= 0:
         raise ValueError(f"epsilon must be 0 or more, got {epsilon!r}.")
     check_positive("alpha_tol", alpha_tol)
+    limit = check_count("max_solves", max_solves)
     training = Training(loss, penalty, high, l1_ratio, bool(fit_intercept))
     inputs = make_problems(X, y, sample_weight=sample_weight, **vars(training))
     problem = inputs.problems[0]
@@ -192,9 +173,9 @@ def certify_alpha(
     check_finite(problem.design, columns=column_names(X))
     folds = _folds(X, inputs, cv)
     held_out = [HeldOut.of(inputs, test, problem.weights, named, quantile) for _, test in folds]
-    search = _Search(inputs.problems, folds, held_out, epsilon, alpha_tol)
-    search.run(low, high, check_count("max_solves", max_solves))
-    return search.result(named, training)
+    search = Search(inputs.problems, folds, held_out, epsilon, alpha_tol, limit)
+    search.run(low, high)
+    return _result(search, named, training)
 
 
 def certified_among(
@@ -207,9 +188,9 @@ def certified_among(
     """
     named = _checked_metric(None, inputs.problems[0], 0.5)
     held_out = [HeldOut.of(inputs, test, weights, named, 0.5) for _, test in folds]
-    search = _Search(inputs.problems, folds, held_out, epsilon, 1e-9)
-    search.run(*ends, 2000)
-    return search.result(named, training)
+    search = Search(inputs.problems, folds, held_out, epsilon, 1e-9, 2000)
+    search.run(*ends)
+    return _result(search, named, training)
 
 
 def _checked_ends(alphas: Any) -> tuple[float, float]:
@@ -252,130 +233,18 @@ def _folds(X: Any, inputs: Inputs, cv: Any) -> list[tuple[Rows, Rows]]:
     return folds
 
 
-# --- the search -----------------------------------------------------------------------------
-
-
-class _Search:
-    """Intervals that are cut in two while they may hold a better alpha."""
-
-    def __init__(
-        self, problems: Sequence[Problem], folds: Sequence[tuple[Rows, Rows]],
-        held_out: Sequence[HeldOut], epsilon: float, alpha_tol: float,
-    ) -> None:  # fmt: skip
-        self._epsilon, self._alpha_tol, self._held_out = epsilon, alpha_tol, held_out
-        self._n_classes = len(problems)
-        self._problems = [
-            problem.reweighted(_trained(problem.weights, train))
-            for train, _ in folds
-            for problem in problems
-        ]
-        self._trials: list[tuple[float, float]] = []
-        self._closed: list[Interval] = []
-        self._open: list[Interval] = []
-        # of every problem the base of its last fit
-        self._nearby: dict[Risk, tuple[Fit, Nearby | None]] = {}
-        self.alpha, self.error = math.nan, math.inf
-
-    def run(self, low: float, high: float, max_solves: int) -> None:
-        n = max(int(_TO_A_DECADE * (math.log10(high) - math.log10(low))), 1)
-        ends = np.geomspace(low, high, n + 1)
-        ends[0], ends[-1] = low, high
-        pairs = list(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
-        solved = 0
-        while pairs:
-            pairs.sort(reverse=True)
-            left = max(max_solves - solved, 0)
-            if not left:
-                self._open += [Interval(a, b, 0.0, math.inf) for a, b in pairs]
-                break
-            found = list(self._bounded(pairs[:left]))
-            solved += len(found)
-            pairs = [*pairs[left:], *self._cut(found)]
-
-    def _cut(self, found: list[Interval]) -> Iterator[tuple[float, float]]:
-        """The halves of what is not proved yet, and of what was thought to be."""
-        candidates = [*found, *self._open]
-        self._open = []
-        for one in candidates:
-            if one.lower >= self.error - self._epsilon or one.upper == one.lower:
-                self._closed.append(one)
-                continue
-            middle = math.sqrt(one.low) * math.sqrt(one.high)
-            if one.high <= one.low * (1.0 + self._alpha_tol) or not one.low < middle < one.high:
-                self._open.append(one)
-                continue
-            yield one.low, middle
-            yield middle, one.high
-
-    def _bounded(self, pairs: Sequence[tuple[float, float]]) -> Iterator[Interval]:
-        """Bounds for all alphas of some intervals, in falling order."""
-        middles = [math.sqrt(low) * math.sqrt(high) for low, high in pairs]
-        levels = [[one.at_level(alpha) for one in self._problems] for alpha in middles]
-        fits = solve_path(levels, Settings(_TOL, decided=()))
-        # proving what an alpha is worth takes as long as an interval: only the best one is
-        best: tuple[float, float, list[Fit]] = (math.inf, math.nan, [])
-        for (low, high), alpha, found in zip(pairs, middles, fits, strict=True):
-            rough = self._sums([Bounds(fit.at.pred, fit.at.pred) for fit in found])[1]
-            self._trials.append((alpha, rough))
-            if rough < best[0]:
-                best = rough, alpha, found
-            least, most = self._between(found, (low, high))
-            self._note(alpha, most)
-            yield Interval(low, high, least, most)
-        least_rough, alpha, found = best
-        if least_rough < self.error:
-            self._note(alpha, self._between(found, (alpha,))[1])
-
-    def _note(self, alpha: float, error: float) -> None:
-        """Its error is at most that."""
-        if error < self.error:
-            self.alpha, self.error = alpha, error
-
-    def _between(self, fits: Sequence[Fit], alphas: tuple[float, ...]) -> tuple[float, float]:
-        # a thread for every fold
-        return self._sums(list(each(lambda fit: self._bounds(fit, alphas), fits)))
-
-    def _bounds(self, fit: Fit, alphas: tuple[float, ...]) -> Bounds:
-        if covers(fit.problem):
-            if self._nearby.get(fit.problem.risk, (None, None))[0] is not fit:
-                self._nearby[fit.problem.risk] = fit, Nearby.of(fit)
-            nearby = self._nearby[fit.problem.risk][1]
-            found = None if nearby is None else nearby.bounds(min(alphas), max(alphas))
-            if found is not None:
-                return found
-        return Curvature().build_for(Center(fit.certificate, alphas)).own_bounds(fit.problem)
-
-    def _sums(self, bounds: Sequence[Bounds]) -> tuple[float, float]:
-        k = self._n_classes
-        errors = [
-            one.between(bounds[fold * k : (fold + 1) * k])
-            for fold, one in enumerate(self._held_out)
-        ]
-        return mean_between(self._held_out, errors)
-
-    def result(self, metric: str, training: Training) -> CertifiedAlpha:
-        intervals = sorted([*self._closed, *self._open])
-        least = min((one.lower for one in intervals), default=math.nan)
-        unresolved = tuple(
-            one for one in sorted(self._open) if one.lower < self.error - self._epsilon
-        )
-        # where nothing is proved of any alpha, the one that seems to be best
-        best = self.alpha if math.isfinite(self.error) else min(self._trials, key=_error_of)[0]
-        return CertifiedAlpha(
-            alpha=best,
-            error=self.error,
-            least=min(least, self.error),
-            intervals=tuple(intervals),
-            unresolved=unresolved,
-            trials=np.array(sorted(self._trials)),
-            metric=metric,
-            training=Training(**{**vars(training), "alpha": math.nan}),
-        )
-
-
-def _error_of(trial: tuple[float, float]) -> float:
-    return trial[1]
-
-
-def _trained(weights: Array, train: Rows) -> Array:
-    return weights * np.bincount(train, minlength=len(weights))
+def _result(search: Search, metric: str, training: Training) -> CertifiedAlpha:
+    intervals = sorted([*search.closed, *search.open])
+    least = min((one.lower for one in intervals), default=math.nan)
+    # where nothing is proved of any alpha, the one that seems to be best
+    seeming = min(search.trials, key=lambda alpha: (search.trials[alpha], alpha))
+    return CertifiedAlpha(
+        alpha=search.alpha if math.isfinite(search.error) else seeming,
+        error=search.error,
+        least=min(least, search.error),
+        intervals=tuple(intervals),
+        unresolved=search.unresolved,
+        trials=np.array(sorted(search.trials.items())),
+        metric=metric,
+        training=replace(training, alpha=math.nan),
+    )

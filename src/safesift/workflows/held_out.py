@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,8 @@ class HeldOut:
     twins : array of integers
         A number for every sample, the same for those whose rows are the same: whatever these are
         predicted to be, all are, so that of two labels one is wrong.
+    n_classes : int
+        0 where targets are numbers.
     """
 
     rows: Rows
@@ -48,6 +51,7 @@ class HeldOut:
     metric: Metric
     quantile: float
     twins: Rows
+    n_classes: int
 
     @classmethod
     def of(
@@ -56,10 +60,12 @@ class HeldOut:
         problem, labels = inputs.problems[0], inputs.labels
         rows = np.sort(test[weights[test] > 0])
         y: NDArray = problem.y[rows]
+        n_classes = 0
         if labels is not None and inputs.classes is not None:
             y = np.searchsorted(inputs.classes, labels[rows])
+            n_classes = len(inputs.classes)
         same = _same_rows(rows_of(problem.design).gathered(rows))
-        return cls(rows, y, weights[rows], metric, quantile, same)
+        return cls(rows, y, weights[rows], metric, quantile, same, n_classes)
 
     def between(self, bounds: Sequence[Bounds]) -> tuple[Array, Array]:
         """The least and the largest errors, times weights, for predictions in these bounds.
@@ -72,7 +78,7 @@ class HeldOut:
 
     def _of_labels(self, bounds: Sequence[Bounds]) -> tuple[Array, Array]:
         """Of the labels that rows may be given, the ones with least and with most wrong samples."""
-        possible, wrong = self._possible(bounds), self._wrong(max(len(bounds), 2))
+        possible, wrong = self._possible(bounds), self._wrong
         fewest = np.where(possible, wrong, math.inf).argmin(axis=1)
         most = np.where(possible, wrong, -math.inf).argmax(axis=1)
         least, largest = (
@@ -82,19 +88,23 @@ class HeldOut:
 
     def _possible(self, bounds: Sequence[Bounds]) -> NDArray[np.bool_]:
         """Which labels the distinct rows may be given."""
-        first = np.unique(self.twins, return_index=True)[1]
-        lower = np.stack([one.lower[first] for one in bounds], axis=1)
-        upper = np.stack([one.upper[first] for one in bounds], axis=1)
+        lower = np.stack([one.lower[self._first] for one in bounds], axis=1)
+        upper = np.stack([one.upper[self._first] for one in bounds], axis=1)
         if len(bounds) == 1:
             return np.hstack([~(lower > 0), ~(upper <= 0)])
         return ~(upper < lower.max(axis=1, keepdims=True))
 
-    def _wrong(self, n_classes: int) -> Array:
+    @cached_property
+    def _first(self) -> Rows:
+        """A sample of every distinct row."""
+        return np.unique(self.twins, return_index=True)[1]
+
+    @cached_property
+    def _wrong(self) -> Array:
         """What the samples of the distinct rows weigh that do not have a label, for every label."""
-        shape = int(self.twins.max(initial=-1)) + 1, n_classes
-        right = np.zeros(shape)
+        right = np.zeros((len(self._first), self.n_classes))
         np.add.at(right, (self.twins, self.y), self.weights)
-        return right @ (1.0 - np.eye(n_classes))
+        return right @ (1.0 - np.eye(self.n_classes))
 
     def _of_numbers(self, bounds: Bounds) -> tuple[Array, Array]:
         """Errors are quasi-convex in the prediction: largest at an end, least at y or at an end."""

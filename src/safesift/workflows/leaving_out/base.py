@@ -223,27 +223,31 @@ class Base:
         return SHARE_ERROR + 8 * EPS
 
 
-def centered_base_at(problem: Problem, point: Array) -> Base | None:
+def centered_base_at(problem: Problem, point: Array, steps: int = _POLISHING) -> Base | None:
     """The base at an optimum that is known roughly; columns far from zero are centred.
 
     The intercept absorbs that exactly: it is not penalised.
     """
     design = centered(problem.design)
     if design is None:
-        return base_at(problem, point)
+        return base_at(problem, point, steps)
     shifted = np.append(point[:-1], point[-1] + design.means @ point[:-1])
     moved = replace(problem, risk=problem.risk.on(design))
     # what is lost of the columns is lost of the point, too
     ((fit,),) = solve_path([[moved]], Settings(_TOL, decided=()), [shifted])
-    base = base_at(moved, fit.at.point)
+    base = base_at(moved, fit.at.point, steps)
     return None if base is None else replace(base, means=design.means)
 
 
-def base_at(problem: Problem, point: Array) -> Base | None:
-    """The base at an optimum that is known roughly, None where the matrix is too ill-posed."""
+def base_at(problem: Problem, point: Array, steps: int = _POLISHING) -> Base | None:
+    """The base at an optimum that is known roughly, None where the matrix is too ill-posed.
+
+    After at most so many looks, each with a matrix of its own where pieces change, and a step of
+    Newton's from one to the next.
+    """
     at = problem.evaluate(point)
     best: Base | None = None
-    for _ in range(_POLISHING):
+    for _ in range(steps):
         found = _at(problem, at, best)
         if found is None:
             return best

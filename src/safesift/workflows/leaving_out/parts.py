@@ -31,6 +31,8 @@ _MOST_LEVELS = 64
 
 # groups with more than this share of all weights
 _HEAVY = 0.05
+# what part of the spread of all predictions counts
+_SPREAD = 0.8
 
 Space = PiecewiseSpace | SmoothSpace | SupportSpace
 
@@ -126,7 +128,8 @@ class Part:
                 yield some.todo, self._points(fit, some, space, self._width(full))
 
     def _width(self, full: Fit) -> float:
-        spread = float(np.std(full.at.pred))
+        # predictions of samples that were left out may spread less than those of all
+        spread = _SPREAD * float(np.std(full.at.pred))
         return self.width * (spread if spread > 0 else self.problem.unit)
 
     def _levels(self) -> Iterator[tuple[Fit, Level | None, Space | None]]:

@@ -87,7 +87,7 @@ class Refits:
             bounds = _bounds(fit.certificate, np.sort(rows))
             order = np.argsort(np.argsort(rows))
             best = fit, Bounds(bounds.lower[order], bounds.upper[order])
-            if (bounds.upper - bounds.lower <= self.width).all():
+            if (2.0 * _half(fit.at.pred[rows], best[1]) <= self.width).all():
                 break
             if fit.limited or not fit.converged:
                 break
@@ -112,10 +112,15 @@ def _bounds(certificate: Certificate, rows: Rows) -> Bounds:
     return Intersection(tuple(sets)).bounds(design)
 
 
+def _half(pred: Array, bounds: Bounds) -> Array:
+    """Of intervals around predictions that hold the bounds."""
+    pred = np.clip(pred, bounds.lower, bounds.upper)
+    return np.nextafter(np.maximum(bounds.upper - pred, pred - bounds.lower), np.inf)
+
+
 def _note(found: Models, group: int, rows: Rows, pred: Array, bounds: Bounds) -> None:
     """The prediction of the solution, and its interval, where no shorter one is known."""
-    pred = np.clip(pred, bounds.lower, bounds.upper)
-    half = np.nextafter(np.maximum(bounds.upper - pred, pred - bounds.lower), np.inf)
+    pred, half = np.clip(pred, bounds.lower, bounds.upper), _half(pred, bounds)
     if found.status[group] == SETTLED and found.half[rows].max() < half.max():
         return
     found.pred[rows], found.half[rows] = pred, half

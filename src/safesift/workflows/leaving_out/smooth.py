@@ -24,6 +24,7 @@ from safesift.arithmetic.compiled.leave_out import SETTLED
 from safesift.arithmetic.numerics import EPS, SMALLEST, norm
 from safesift.regions.whitening import rounding_of_form
 from safesift.workflows.leaving_out.base import Array, Base, Rows
+from safesift.workflows.leaving_out.gradients import gradients_at
 from safesift.workflows.leaving_out.groups import Groups
 from safesift.workflows.leaving_out.models import Models
 
@@ -32,6 +33,8 @@ _QUANTILES = (0.3, 0.6, 0.85, 0.95, 0.99, 1.0)
 _LONGER, _MUCH_LONGER = 1.5, 4.0
 # models that are evaluated in one pass, and passes for each
 _AT_ONCE, _PASSES = 64, 5
+# up to this share of the columns, rows are fewer than what they are made of
+_FEW_ROWS = 0.6
 
 
 class Secants(NamedTuple):
@@ -279,7 +282,7 @@ class SmoothSpace:
         ]
         moves = -np.stack([system.solve(1.0, r) for system, r in zip(systems, starts, strict=True)])
         for _ in range(_PASSES):
-            residuals, errors = self._gradients(moves, parts, shifts)
+            _, _, residuals, errors = gradients_at(base, moves, shifts, parts)
             for k, group in enumerate(some):
                 self._certify(
                     int(group), parts[k], owns[k], systems[k], moves[k], residuals[k],
@@ -289,40 +292,6 @@ class SmoothSpace:
                 break
             steps = [system.solve(1.0, r) for system, r in zip(systems, residuals, strict=True)]
             moves = moves - np.stack(steps)
-
-    def _gradients(self, moves: Array, parts: list[Rows], shifts: Array) -> tuple[Array, Array]:
-        """The whitened gradients of models without their groups, and bounds on their errors."""
-        base, problem, design = self.base, self.base.problem, self.base.design
-        points = (base.at.point[:, None] + base.basis @ moves.T).copy()
-        pred = design.matvec(points)
-        slopes = np.stack([problem.loss.slope(one, problem.y) for one in pred.T], axis=1)
-        loads = problem.shares[:, None] * slopes
-        for k, rows in enumerate(parts):
-            loads[rows, k] = 0.0
-        gradient = design.rmatvec(loads)
-        p, ridge = design.n_features, problem.strong_convexity + shifts
-        gradient[:p] += ridge * points[:p]
-        # everything in scaled columns, as of the base
-        scales = base.scales[:, None]
-        error = self._gradient_errors(moves, points, pred, loads)
-        error += 64 * EPS * ridge * np.linalg.norm(points[:p] / scales[:p], axis=0)
-        error += (base.n_columns + 8) * EPS * np.linalg.norm(gradient / scales, axis=0)
-        return gradient.T @ base.basis, base.scaled_size * error
-
-    def _gradient_errors(self, moves: Array, points: Array, pred: Array, loads: Array) -> Array:
-        """Bounds on the rounding of the losses' gradients in scaled columns, one each."""
-        base, problem, design = self.base, self.base.problem, self.base.design
-        loss, norms = problem.loss, base.scaled_norms
-        # a point is x + Tv only up to rounding, which counts as rounding of the predictions
-        sizes = np.linalg.norm(base.scales[:, None] * points, axis=0)
-        sizes += base.scaled_size * np.linalg.norm(moves, axis=1)
-        targets = np.abs(loss.anchors(problem.y)).max(axis=0)[:, None]
-        doubt = (design.dot_error + base.n_columns * EPS) * np.outer(norms, sizes)
-        doubt += (4 * EPS + loss.precision) * (np.abs(pred) + targets + 1.0)
-        terms = design.sum_error + loss.precision + base.share_error + 8 * EPS
-        return terms * (norms @ np.abs(loads)) + loss.proved_smoothness * (
-            (problem.shares * norms) @ doubt
-        )
 
     def _certify(
         self, group: int, rows: Rows, own: Array, system: _System, move: Array, r: Array,
@@ -353,12 +322,26 @@ def largest_eigenvalue(base: Base, curvature: Array) -> float:
     loads, design, T = base.problem.shares * curvature, base.design, base.basis
     if not np.isfinite(loads).all():
         return math.inf
+    rows = np.flatnonzero(loads)
+    if len(rows) <= _FEW_ROWS * base.n_columns:
+        return _largest_of_few(base, rows, loads[rows])
     matrix = design.gram(loads)
     spread = np.sqrt(np.diag(matrix))
     error = rounding_of_form(T, spread, design.gram_error + base.problem.curvature_error)
     values = np.linalg.eigvalsh(T.T @ matrix @ T)
     largest = float(np.abs(values).max(initial=0.0))
     return largest * (1.0 + 64 * len(T) * EPS) + error
+
+
+def _largest_of_few(base: Base, rows: Rows, loads: Array) -> float:
+    """The same from the products of few rows: Σ load·z zᵀ and those have the same eigenvalues."""
+    own = base.whitened(rows) * np.sqrt(loads)[:, None]
+    values = np.linalg.eigvalsh(own @ own.T)
+    rounding = (base.n_columns + 64 * len(rows) + 64) * EPS * float(np.vdot(own, own))
+    largest = math.sqrt(float(values.max(initial=0.0)) + rounding)
+    # z is rounded, and so are the loads
+    largest += math.sqrt(float(loads @ base.z_errors[rows] ** 2))
+    return largest**2 * (1.0 + 2.0 * base.problem.curvature_error + 16 * EPS)
 
 
 class _System:
