@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 # an intercept is so many times as heavy as slopes would respond to it, were rows by themselves: of
 # losses that curve, and of those with kinks
 _HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
+# with kinks, in so many epochs of a cold start, it has this share of the weight of all features
+_FIRST_EPOCHS, _AT_FIRST = 2, 0.1
 # rows are taken to be at least that share of the typical squared norm away from their mean
 _LEAST_RESPONSE = 1e-2
 
@@ -45,6 +47,14 @@ class Swept(NamedTuple):
     spread: float
     worst: float
     gap: float
+
+
+class Solved(NamedTuple):
+    """Where the loop was at an alpha; `level` is the prediction for the mean of the rows."""
+
+    alpha: float
+    state: Array
+    level: float
 
 
 class Loop(ABC):
@@ -86,13 +96,15 @@ class Loop(ABC):
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         self._problem = problem
         self._first_worst, self._is_first = math.inf, True
-        self._last: tuple[float, Array] | None = None
+        self._last: Solved | None = None
         self._intercept = problem.split(problem.constant_point)[1]
         self._table = np.zeros((problem.design.n_samples, compiled.COLUMNS))
         self._fill_table()
         self._z, self._spread, self._shift = np.zeros(problem.design.n_features), 0.0, 0.0
         self._middle, self._middle_sq = np.zeros(problem.design.n_features), 0.0
         self._bias = self._typical_sq = 0.0
+        # before that many epochs nothing is known of the rows that will respond to an intercept
+        self._unknown = 0 if self._curves else _FIRST_EPOCHS
         if problem.fit_intercept:
             self._centre()
 
@@ -151,12 +163,13 @@ class Loop(ABC):
         """Begin with the slopes at a point."""
         at = self._problem.evaluate(point)
         self._begin_at(at)
-        self._intercept = self._problem.split(point)[1]
+        self._z, self._intercept = self._problem.split(point)
+        self._unknown = 0
 
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha, from the dual variables as they are."""
         columns = self._compiled
-        self._predict(problem.alpha)
+        level = self._predict(problem.alpha)
         self._problem = problem
         step = problem.shares / problem.alpha
         self._table[:, columns.STEP] = step
@@ -165,6 +178,8 @@ class Loop(ABC):
             self._weigh_intercept()
         self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
+        if problem.fit_intercept:
+            self._intercept = level - self._lifted
         self._unshrink()
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
@@ -190,18 +205,25 @@ class Loop(ABC):
         times = _HEAVY if self._curves else _HEAVY_WITH_KINKS
         # and no heavier than the other features together
         bias = min(times * problem.alpha / h, self._typical_sq)
+        if self._unknown:
+            bias = _AT_FIRST * self._typical_sq
         if not 0.5 * bias < self._bias < 2.0 * bias:
             self._bias = bias
             self._set_steps()
 
-    def _predict(self, alpha: float) -> None:
-        """Dual variables for another alpha, on the line through the last two solutions."""
-        here = self._state.copy()
-        if self._last is not None and alpha != self._problem.alpha != self._last[0]:
-            before, last = self._last
-            rate = math.log(alpha / self._problem.alpha) / math.log(self._problem.alpha / before)
-            self._go_on(min(rate, 1.0), last)
-        self._last = (self._problem.alpha, here)
+    def _predict(self, alpha: float) -> float:
+        """Dual variables for another alpha, on the line through the last two solutions.
+
+        And so the prediction for the mean of the rows: as coefficients grow, the intercept alone
+        would have to follow them.
+        """
+        here = Solved(self._problem.alpha, self._state.copy(), self._intercept + self._lifted)
+        last, self._last = self._last, here
+        if last is None or not alpha != here.alpha != last.alpha:
+            return here.level
+        rate = math.log(alpha / here.alpha) / math.log(here.alpha / last.alpha)
+        self._go_on(min(rate, 1.0), last.state)
+        return here.level + min(rate, 1.0) * (here.level - last.level)
 
     # --- epochs -----------------------------------------------------------------------------
 
@@ -212,6 +234,11 @@ class Loop(ABC):
     @property
     def point(self) -> Array:
         return self._problem.join(self._z - self._spread * self._middle, self._intercept)
+
+    @property
+    def _lifted(self) -> float:
+        """What the coefficients add to the prediction for the mean of the rows."""
+        return float(self._middle @ self._z) - self._spread * self._middle_sq
 
     @property
     def complete(self) -> bool:
@@ -234,6 +261,10 @@ class Loop(ABC):
     def epoch(self, shrinks: bool) -> float:
         """A step on every row in the loop; about the gap of those rows before their steps."""
         problem = self._problem
+        if self._unknown:
+            self._unknown -= 1
+            if problem.fit_intercept and not self._unknown:
+                self._weigh_intercept()
         tally.count(self._n_active)
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
         margin = self._worst if shrinks and self._worst > 0 else math.inf
