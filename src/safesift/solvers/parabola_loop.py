@@ -188,19 +188,23 @@ class ParabolaLoop(Loop):
 
     def _sweep(self, margin: float) -> Swept:
         self._entries_visited += self._n_active * self._row_length
-        follows = not (self._curves or self._narrow or self._n_active > _HALF * len(self._left))
-        rows = self._active[: self._n_active if follows else 0].copy()
+        if self._curves or self._narrow or self._n_active > _HALF * len(self._left):
+            return self._swept(margin)
+        rows = self._active[: self._n_active].copy()
         before = self.nu[rows]
-        swept = Swept(
+        swept = self._swept(margin)
+        moved = np.abs(self.nu[rows] - before)
+        fast = rows[moved >= _FAST * moved.max(initial=0.0)]
+        return self._followed(fast, swept) if 1 < len(fast) <= _FEW * len(rows) else swept
+
+    def _swept(self, margin: float) -> Swept:
+        return Swept(
             *self._compiled.epoch(
                 self._matrix, self._active, self._n_active, self._group, self._table,
                 self._form.curvature, self._bias + self._middle_sq, self._z, self._intercept,
                 self._spread, margin, self._random,
             )
         )  # fmt: skip
-        moved = np.abs(self.nu[rows] - before)
-        fast = rows[moved >= _FAST * moved.max(initial=0.0)]
-        return self._followed(fast, swept) if 1 < len(fast) <= _FEW * len(rows) else swept
 
     def _followed(self, rows: NDArray[np.intp], swept: Swept) -> Swept:
         """Go on with the few rows that move the most.
