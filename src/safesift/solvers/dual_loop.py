@@ -49,14 +49,6 @@ class Swept(NamedTuple):
     gap: float
 
 
-class Solved(NamedTuple):
-    """Where the loop was at an alpha; `level` is the prediction for the mean of the rows."""
-
-    alpha: float
-    state: Array
-    level: float
-
-
 class Loop(ABC):
     """Epochs over the rows that are in the loop.
 
@@ -96,7 +88,7 @@ class Loop(ABC):
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         self._problem = problem
         self._first_worst, self._is_first = math.inf, True
-        self._last: Solved | None = None
+        self._last: tuple[float, Array] | None = None
         self._intercept = problem.split(problem.constant_point)[1]
         self._table = np.zeros((problem.design.n_samples, compiled.COLUMNS))
         self._fill_table()
@@ -169,8 +161,10 @@ class Loop(ABC):
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha, from the dual variables as they are."""
         columns = self._compiled
-        level = self._predict(problem.alpha)
+        self._predict(problem.alpha)
         self._problem = problem
+        # as coefficients grow, the prediction for the mean of the rows stays, not the intercept
+        level = self._intercept + self._lifted
         step = problem.shares / problem.alpha
         self._table[:, columns.STEP] = step
         self._set_steps()
@@ -211,19 +205,14 @@ class Loop(ABC):
             self._bias = bias
             self._set_steps()
 
-    def _predict(self, alpha: float) -> float:
-        """Dual variables for another alpha, on the line through the last two solutions.
-
-        And so the prediction for the mean of the rows: as coefficients grow, the intercept alone
-        would have to follow them.
-        """
-        here = Solved(self._problem.alpha, self._state.copy(), self._intercept + self._lifted)
-        last, self._last = self._last, here
-        if last is None or not alpha != here.alpha != last.alpha:
-            return here.level
-        rate = math.log(alpha / here.alpha) / math.log(here.alpha / last.alpha)
-        self._go_on(min(rate, 1.0), last.state)
-        return here.level + min(rate, 1.0) * (here.level - last.level)
+    def _predict(self, alpha: float) -> None:
+        """Dual variables for another alpha, on the line through the last two solutions."""
+        here = self._state.copy()
+        if self._last is not None and alpha != self._problem.alpha != self._last[0]:
+            before, last = self._last
+            rate = math.log(alpha / self._problem.alpha) / math.log(self._problem.alpha / before)
+            self._go_on(min(rate, 1.0), last)
+        self._last = (self._problem.alpha, here)
 
     # --- epochs -----------------------------------------------------------------------------
 
