@@ -16,7 +16,7 @@ from safesift.arithmetic import threads
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.solvers import Fit, Screening, Settings, choose, solve_path
+from safesift.solvers import Fit, Screening, Settings, choose, parabola_loop, solve_path
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import examples
@@ -155,6 +155,24 @@ def test_same_model_whatever_leaves_the_loop(name, intercept):
     for fit in fits:
         assert fit.converged
         assert np.linalg.norm(fit.coef - fits[0].coef) <= room
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_rows_that_are_nearly_the_same_do_not_make_all_others_wait(monkeypatch, intercept):
+    rng, n, p = np.random.default_rng(0), 2000, 1500
+    X = sparse.random_array((n, p), density=0.02, rng=rng).toarray()
+    y = np.sign(X @ rng.normal(size=p) + 0.3 * rng.normal(size=n))
+    X[100:, 0] = 3.0 * y[100:]  # easy: they leave the loop
+    X[50:53], y[50:53] = X[:3] * (1 + 1e-2 * rng.normal(size=(3, p))), y[:3]
+    problem = make_problems(
+        sparse.csr_array(X), y, loss="hinge", penalty="l2", alpha=1e-3, fit_intercept=intercept
+    ).problem
+    followed = fitted(problem, 1e-7)
+    monkeypatch.setattr(parabola_loop, "_FEW", 0.0)
+    waited_for = fitted(problem, 1e-7)
+    assert followed.converged and waited_for.converged
+    assert followed.at.value == pytest.approx(waited_for.at.value, abs=1e-7 * problem.reference)
+    assert 1.5 * followed.n_iter < waited_for.n_iter
 
 
 def test_a_region_takes_rows_out_of_the_loop():

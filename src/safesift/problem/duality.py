@@ -242,7 +242,7 @@ class Dual:
         Where the slopes themselves leave a gap of no more than `enough`, no other is looked for.
         """
         best, own = known, self.own_gap(at)
-        if own <= enough:
+        if own <= enough and math.isfinite(own):
             found = self._own_point(at, own)
             return found if best is None or found.value > best.value else best
         for ray in (yield from self._rays(at)):

@@ -301,9 +301,8 @@ class Run:
         if better and reached is not before:
             level.move(reached)
         if self._worth_measuring(proposal, fell):
-            # near the optimum no multiple of the slopes is much better than they are, but a step is
-            near = _NEAR * abs(reached.value) if fell and not level.exhausted else 0.0
-            yield from self._measure(proposal, reached, near)
+            enough = 0.0 if level.exhausted or not fell else self._enough(reached, before)
+            yield from self._measure(proposal, reached, enough)
         # at the end of the arithmetic the value stands still; the gap may still fall
         return fell or level.gap < _SMALLER * gap
 
@@ -316,6 +315,12 @@ class Run:
         if proposal.searches and before is not None and not _compared(reached, before)[1]:
             reached = yield Evaluate(problem, _best_between(problem, before, reached))
         return reached
+
+    def _enough(self, reached: Evaluation, before: Evaluation | None) -> float:
+        """The gap up to which slopes will do: where a step is better than a multiple of them."""
+        if before is None and self.level.screening.region is None:
+            return math.inf  # so far away that nothing is decided by it
+        return _NEAR * abs(reached.value)
 
     def _worth_measuring(self, proposal: Proposal, fell: bool) -> bool:
         level = self.level

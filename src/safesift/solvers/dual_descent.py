@@ -8,7 +8,10 @@ other is outside. What the second ground costs is seen, and repaired, when the g
 
 An unpenalised intercept c is a proximal-point iteration: next to a centre it is penalised, and the
 centre moves to it after every epoch. At its limit Σ s_i ν_i = 0. Rows are measured from their mean,
-so that the coefficients do not do the intercept's work, and it settles as fast as they do.
+so that the coefficients do not do the intercept's work, and it settles as fast as they do. From one
+alpha to the next it is the prediction for that mean that goes on as before, and a cold start begins
+with an intercept that is nearly penalised as the coefficients are: with few rows to balance yet, it
+would otherwise overshoot, and take ten epochs to come back.
 """
 
 from __future__ import annotations

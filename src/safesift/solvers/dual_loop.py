@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 # an intercept is so many times as heavy as slopes would respond to it, were rows by themselves: of
 # losses that curve, and of those with kinks
 _HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
+# with kinks, in so many epochs of a cold start, it has this share of the weight of all features
+_FIRST_EPOCHS, _AT_FIRST = 2, 0.1
 # rows are taken to be at least that share of the typical squared norm away from their mean
 _LEAST_RESPONSE = 1e-2
 
@@ -93,6 +95,8 @@ class Loop(ABC):
         self._z, self._spread, self._shift = np.zeros(problem.design.n_features), 0.0, 0.0
         self._middle, self._middle_sq = np.zeros(problem.design.n_features), 0.0
         self._bias = self._typical_sq = 0.0
+        # before that many epochs nothing is known of the rows that will respond to an intercept
+        self._unknown = 0 if self._curves else _FIRST_EPOCHS
         if problem.fit_intercept:
             self._centre()
 
@@ -151,13 +155,16 @@ class Loop(ABC):
         """Begin with the slopes at a point."""
         at = self._problem.evaluate(point)
         self._begin_at(at)
-        self._intercept = self._problem.split(point)[1]
+        self._z, self._intercept = self._problem.split(point)
+        self._unknown = 0
 
     def move_to(self, problem: Problem) -> None:
         """Go on with another alpha, from the dual variables as they are."""
         columns = self._compiled
         self._predict(problem.alpha)
         self._problem = problem
+        # as coefficients grow, the prediction for the mean of the rows stays, not the intercept
+        level = self._intercept + self._lifted
         step = problem.shares / problem.alpha
         self._table[:, columns.STEP] = step
         self._set_steps()
@@ -165,6 +172,8 @@ class Loop(ABC):
             self._weigh_intercept()
         self._left = np.flatnonzero(problem.shares > 0)
         self.ray()
+        if problem.fit_intercept:
+            self._intercept = level - self._lifted
         self._unshrink()
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
@@ -190,6 +199,8 @@ class Loop(ABC):
         times = _HEAVY if self._curves else _HEAVY_WITH_KINKS
         # and no heavier than the other features together
         bias = min(times * problem.alpha / h, self._typical_sq)
+        if self._unknown:
+            bias = _AT_FIRST * self._typical_sq
         if not 0.5 * bias < self._bias < 2.0 * bias:
             self._bias = bias
             self._set_steps()
@@ -214,6 +225,11 @@ class Loop(ABC):
         return self._problem.join(self._z - self._spread * self._middle, self._intercept)
 
     @property
+    def _lifted(self) -> float:
+        """What the coefficients add to the prediction for the mean of the rows."""
+        return float(self._middle @ self._z) - self._spread * self._middle_sq
+
+    @property
     def complete(self) -> bool:
         """Whether no row left the loop but those that were decided."""
         return self._n_active == len(self._left)
@@ -234,6 +250,10 @@ class Loop(ABC):
     def epoch(self, shrinks: bool) -> float:
         """A step on every row in the loop; about the gap of those rows before their steps."""
         problem = self._problem
+        if self._unknown:
+            self._unknown -= 1
+            if problem.fit_intercept and not self._unknown:
+                self._weigh_intercept()
         tally.count(self._n_active)
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
         margin = self._worst if shrinks and self._worst > 0 else math.inf

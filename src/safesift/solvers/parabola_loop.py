@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from safesift.arithmetic import tally
 from safesift.arithmetic.numerics import norm, solve_positive, total
 from safesift.design.rows import RowDesign, rows_of
 from safesift.losses.dual_form import DualForm
@@ -145,6 +146,10 @@ class _Envelope:
 
 # Newton's method costs about so many steps, and beyond so many columns always too much
 _NEWTON_STEPS, _LARGEST_GRAM = 50, 1000
+# where half of the rows have left the loop, those are followed that moved by this share of what the
+# fastest did, where they are at most that share of those in the loop; until the gap they make has
+# fallen to that share of what it was, and for at most that share of an epoch's time
+_HALF, _FAST, _FEW, _FALLEN, _TIME = 0.5, 0.2, 0.1, 0.1, 0.5
 
 
 class ParabolaLoop(Loop):
@@ -183,6 +188,16 @@ class ParabolaLoop(Loop):
 
     def _sweep(self, margin: float) -> Swept:
         self._entries_visited += self._n_active * self._row_length
+        if self._curves or self._narrow or self._n_active > _HALF * len(self._left):
+            return self._swept(margin)
+        rows = self._active[: self._n_active].copy()
+        before = self.nu[rows]
+        swept = self._swept(margin)
+        moved = np.abs(self.nu[rows] - before)
+        fast = rows[moved >= _FAST * moved.max(initial=0.0)]
+        return self._followed(fast, swept) if 1 < len(fast) <= _FEW * len(rows) else swept
+
+    def _swept(self, margin: float) -> Swept:
         return Swept(
             *self._compiled.epoch(
                 self._matrix, self._active, self._n_active, self._group, self._table,
@@ -190,6 +205,26 @@ class ParabolaLoop(Loop):
                 self._spread, margin, self._random,
             )
         )  # fmt: skip
+
+    def _followed(self, rows: NDArray[np.intp], swept: Swept) -> Swept:
+        """Go on with the few rows that move the most.
+
+        Two rows that are nearly the same move against each other by a little in every epoch, for
+        hundreds of them, while all others wait.
+        """
+        most = max(int(_TIME * self._n_active / len(rows)), 1)
+        n_epochs, intercept, spread = self._compiled.epochs(
+            self._matrix, rows, most, _FALLEN, self._table, self._form.curvature,
+            self._bias + self._middle_sq, self._z, swept.intercept, swept.spread, self._random,
+        )  # fmt: skip
+        tally.count(n_epochs * len(rows))
+        self.share_visited += n_epochs * len(rows) / self._problem.design.n_samples
+        return swept._replace(intercept=intercept, spread=spread)
+
+    @property
+    def _narrow(self) -> bool:
+        """Whether Newton's method is there for what epochs are slow at."""
+        return self._problem.design.n_columns <= _LARGEST_GRAM
 
     def accelerate(self, target: float, estimate: float) -> None:
         """Proximal points in the variables that are in the loop, once epochs have cost as much.
@@ -199,7 +234,7 @@ class ParabolaLoop(Loop):
         problem, p = self._problem, self._problem.design.n_columns
         cost = _NEWTON_STEPS * p * (p * p / 3 + self._n_active * self._row_length)
         costly = self._entries_visited < self._patience * cost / PRODUCTS_PER_ENTRY
-        if p > _LARGEST_GRAM or costly or not 0 < self._worst < math.inf:
+        if not self._narrow or costly or not 0 < self._worst < math.inf:
             return
         self._entries_visited = 0.0
         here, before = np.sort(self._active[: self._n_active]), (self.nu.copy(), self._intercept)

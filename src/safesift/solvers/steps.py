@@ -15,7 +15,7 @@ from safesift.penalties import L2
 from safesift.problem.passes import Computation
 from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import Model, minimise
-from safesift.solvers.views import View
+from safesift.solvers.views import Local, View
 
 Array = NDArray[np.float64]
 
@@ -41,13 +41,10 @@ class NewtonSteps:
         Steps made.
     promised : float
         How far the model of the last step expected the objective to fall.
-    exact : bool
-        Whether the last step went all the way and no row changed its curvature: where losses are
-        piecewise quadratic, it ended at the minimiser of the view.
     """
 
     def __init__(self, scales: Array) -> None:
-        self.n_iter, self.promised, self.exact = 0, math.inf, False
+        self.n_iter, self.promised, self._whole = 0, math.inf, False
         self._damping, self._scales = _LEAST_DAMPING, scales
         self._work: Array | None = None
 
@@ -99,7 +96,7 @@ class NewtonSteps:
         trusted = self._damping <= _TRUSTED_DAMPING
         # a step that damping made short says little about what is left
         self.promised = promised if trusted else math.inf
-        self.exact = full and trusted and np.array_equal(view.weights(reached), view.weights(here))
+        self._whole = full and trusted
         poor = here.value - reached.value < _POOR * promised and not full
         self._damping = max((100.0 if poor else 0.1) * self._damping, _LEAST_DAMPING)
         view.here = reached
@@ -111,6 +108,15 @@ class NewtonSteps:
         """Steps until the model promises no more than that, so many at most; each is reported."""
         first = self.n_iter
         while self.n_iter < first + most:
-            if not (yield from self.step(view)) or self.exact or self.promised <= promise:
+            here = view.here
+            moved = yield from self.step(view)
+            if not moved or self._exact(view, here) or self.promised <= promise:
                 return
             report(self.n_iter - first)
+
+    def _exact(self, view: View, before: Local) -> bool:
+        """Whether the last step went all the way, and no row changed its curvature.
+
+        Where losses are piecewise quadratic, it then ended at the minimiser of the view.
+        """
+        return self._whole and np.array_equal(view.weights(view.here), view.weights(before))

@@ -149,3 +149,25 @@ def epoch(matrix, active, n_active, group, table, curvature, lift, z, c, spread,
                 c += (lift - along) * scale
                 spread += scale
     return _compact(active, n_active), c, spread, worst, gap
+
+
+@cached_njit(**OPTIONS)
+def epochs(matrix, rows, most, enough, table, curvature, lift, z, c, spread, state):
+    """Epochs over a few rows until their gap is `enough` times the first one's, `most` at most.
+
+    See `epoch` for what else there is.
+
+    Returns
+    -------
+    n_epochs : int
+    c, spread : float
+    """
+    first, n_rows = 0.0, len(rows)
+    for done in range(most):
+        _, c, spread, _, gap = epoch(
+            matrix, rows, n_rows, n_rows, table, curvature, lift, z, c, spread, np.inf, state
+        )
+        first = max(first, gap)
+        if gap <= enough * first:
+            return done + 1, c, spread
+    return most, c, spread
