@@ -189,7 +189,7 @@ class DeviceDesign(RowDesign):
     @cached_property
     def _doubles(self) -> Any:
         """All rows as float64, where the device has room to spare; None for a block at a time."""
-        if self.sent_to is not None or name_of(self.array) == "float64":
+        if self.sent_to is not None or name_of(self.array) == "float64" or not self.place.is_cuda:
             return None
         n_bytes = 8 * self.n_samples * self.n_features
         if n_bytes > _SMALL and _SPARE * n_bytes > free_bytes(self.place):
