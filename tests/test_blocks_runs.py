@@ -255,6 +255,17 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, in_passes):
         ss.blocks.arrays(X, y, checkpoint=3)
 
 
+@pytest.mark.parametrize("name", ["codes", "state.pickle"])
+def test_a_checkpoint_that_lost_its_end_is_refused(name, tmp_path, in_passes):
+    X, y, _ = samples()
+    rows = ss.blocks.arrays(X, y, memory="1 MB", checkpoint=tmp_path / "run")
+    ss.SafeClassifier(alpha=1e-3).fit(rows)
+    (path,) = (tmp_path / "run").glob(f"pass-*/{name}")
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(ValueError, match=rf"run' is damaged, pass-\d+/{name} cannot be read"):
+        ss.SafeClassifier(alpha=1e-3).fit(rows)
+
+
 @pytest.mark.parametrize("disk", [False, True])
 def test_pieces_of_rows_are_written_and_read_back(disk, tmp_path):
     rng = np.random.default_rng(0)

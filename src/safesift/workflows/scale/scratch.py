@@ -97,9 +97,12 @@ class Scratch:
             file.write(self.read(start, min(_PIECE, self._n_bytes - start)).tobytes())
 
     def load(self, file: IO[bytes]) -> None:
-        """Read what `dump` has written."""
+        """Read what `dump` has written, all of it: an `EOFError` where some is missing."""
         for start in range(0, self._n_bytes, _PIECE):
-            content = file.read(min(_PIECE, self._n_bytes - start))
+            size = min(_PIECE, self._n_bytes - start)
+            content = file.read(size)
+            if len(content) < size:
+                raise EOFError
             self.write(start, np.frombuffer(content, dtype=np.uint8))
 
 
