@@ -248,11 +248,23 @@ def test_blocks_that_do_not_fit_together():
         ss.screen(ss.blocks.calls(lambda k: (X, y[1:]), 1))
 
 
+def test_labels_are_those_that_are_labels_in_memory():
+    X, y, _ = samples(20)
+    with pytest.raises(ValueError, match=r"y is continuous \(such as inf in row"):
+        ss.SafeClassifier().fit(ss.blocks.arrays(X, np.where(y == y[0], np.inf, 0.0)))
+    with pytest.raises(ValueError, match="y holds complex objects, which are no labels"):
+        ss.SafeClassifier().fit(ss.blocks.arrays(X, np.where(y == y[0], 1j, 0.0)))
+    wide = np.where(y == y[0], 1, 0).astype(np.longdouble)
+    assert ss.SafeClassifier().fit(ss.blocks.arrays(X, wide)).classes_.tolist() == [0, 1]
+
+
 def test_options_without_a_meaning_are_refused():
     X, y, _ = samples(20)
     rows = ss.blocks.arrays(X, y)
     with pytest.raises(ValueError, match=r"y=.* has no meaning for fit"):
         ss.SafeClassifier().fit(rows, "no")
+    with pytest.raises(ValueError, match=r"^y has no meaning for fit of rows that come in blocks"):
+        ss.SafeClassifier().fit(rows, y)
     with pytest.raises(ValueError, match="solver='newton' has no meaning"):
         ss.screen(rows, solver="newton")
     with pytest.raises(ValueError, match="cv='loo' needs rows in memory"):

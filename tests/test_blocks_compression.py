@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 
@@ -94,6 +95,40 @@ def test_what_compression_knows_of_rows_may_be_on_disk(storage, stratify, in_pas
     found = ss.compress(rows, **arguments)
     np.testing.assert_array_equal(found.indices, known.indices)
     np.testing.assert_allclose(found.weights, known.weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["hybrid", "margin"])
+def test_pieces_of_which_no_row_has_any_weight(method, in_passes, monkeypatch):
+    X, y, weights = samples()
+    weights[: N // 2] = 0.0
+    rows = ss.blocks.arrays(X, y, weights, memory="2 MB")
+    arguments = {"n_keep": 0.2, "alpha": 1e-3, "method": method, "random_state": 0}
+    known = ss.compress(rows, **arguments)
+    monkeypatch.setattr(compressed_blocks, "_AT_ONCE", 97)
+    np.testing.assert_array_equal(ss.compress(rows, **arguments).indices, known.indices)
+
+
+@pytest.mark.parametrize("file", ["numbers of rows", "kept rows"])
+def test_a_disk_without_room_is_told_before_it_is_written_to(file, in_passes, monkeypatch):
+    """A map of a file that the disk has no room for would end the process."""
+    X, y, _ = samples()
+
+    def full(descriptor, offset, n_bytes):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    taken = compressed_blocks.ExaminedBlocks.taken
+
+    def beyond(self, kept):
+        monkeypatch.setattr(budget, "held", lambda memory: 0)
+        return taken(self, kept)
+
+    if file == "kept rows":
+        monkeypatch.setattr(compressed_blocks.ExaminedBlocks, "taken", beyond)
+    else:
+        monkeypatch.setattr(budget, "held", lambda memory: 0)
+    with pytest.raises(OSError, match=r"file of \d+ kB cannot be made \(No space left.*set TMPDIR"):
+        ss.compress(ss.blocks.arrays(X, y, memory="2 MB"), n_keep=500, loss="logistic", alpha=1e-3)
 
 
 def test_rows_that_are_too_many_to_be_sorted_are_spread_as_evenly(monkeypatch, in_passes):

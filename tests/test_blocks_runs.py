@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ from safesift.workflows.scale import budget
 from safesift.workflows.scale.codes import CodeStore
 from safesift.workflows.scale.engine import Task
 from safesift.workflows.scale.folds import Folds
+from safesift.workflows.scale.found import Held
 from safesift.workflows.scale.remembering import Remembered
+from safesift.workflows.scale.sparing import Known
 from safesift.workflows.scale.survey import Survey
 from tests.test_blocks import FEATURES, N, P, same_model, samples
 
@@ -252,6 +255,17 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, in_passes):
         ss.blocks.arrays(X, y, checkpoint=3)
 
 
+@pytest.mark.parametrize("name", ["codes", "state.pickle"])
+def test_a_checkpoint_that_lost_its_end_is_refused(name, tmp_path, in_passes):
+    X, y, _ = samples()
+    rows = ss.blocks.arrays(X, y, memory="1 MB", checkpoint=tmp_path / "run")
+    ss.SafeClassifier(alpha=1e-3).fit(rows)
+    (path,) = (tmp_path / "run").glob(f"pass-*/{name}")
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(ValueError, match=rf"run' is damaged, pass-\d+/{name} cannot be read"):
+        ss.SafeClassifier(alpha=1e-3).fit(rows)
+
+
 @pytest.mark.parametrize("disk", [False, True])
 def test_pieces_of_rows_are_written_and_read_back(disk, tmp_path):
     rng = np.random.default_rng(0)
@@ -369,6 +383,16 @@ def test_parts_whose_rows_cannot_have_left_their_pieces_are_not_read(in_passes, 
     # the survey, the first look, and the first step, which is a long one, are for all of them
     assert times.min() >= 2 and times.max() == passes
     same_model(found, ss.SafeClassifier(alpha=1e-4).fit(X, y))
+
+
+def test_what_was_held_is_let_go_before_parts_are_read_again():
+    places, ones = np.tile(np.arange(5), 2), np.ones(10)
+    held = Held(np.repeat([0, 1], 5), places, np.ones((10, P)), ones, ones, np.ones((10, 1), bool))
+    known, before = Known([0]), weakref.ref(held.X)
+    known.held = held
+    del held
+    assert known.held_elsewhere([1]).parts.tolist() == [0] * 5
+    assert before() is None
 
 
 # --- mining -----------------------------------------------------------------------------------

@@ -472,6 +472,14 @@ def test_what_is_not_known_is_an_error_and_no_other_answer():
     np.testing.assert_array_equal(on_host(short * np.float32(0.5)), [0.25, 0.125])
 
 
+def test_functions_that_libraries_have_otherwise_are_those_of_the_standard(monkeypatch):
+    """The sign of what is no number is none, and not 0 as torch and CuPy have it."""
+    monkeypatch.setattr(Place, "own", SimpleNamespace(sign=xp.zeros_like))
+    values = DeviceArray(sent([np.nan, -4.0]), Place(xp, STRICT))
+    np.testing.assert_array_equal(on_host(np.sign(values)), [np.nan, -1.0])
+    np.testing.assert_array_equal(on_host(np.power(values, 3.0)), [np.nan, -64.0])
+
+
 def test_a_matrix_that_has_no_factor():
     """Whatever the library makes of it."""
     for matrix in (np.diag([1.0, -1.0]), np.diag([1.0, np.nan])):

@@ -94,7 +94,8 @@ class Block:
 
     def seal(self) -> bytes:
         """Sixteen bytes by which whoever reads the block again notices that it has changed."""
-        y = self.y if self.y.dtype.kind in "fiub" else _as_bytes(self.y)
+        plain = self.y.dtype.kind in "fiub" and self.y.dtype.itemsize <= 8
+        y = self.y if plain else _as_bytes(self.y)
         return fingerprint(self.X, y, self.weights)
 
 

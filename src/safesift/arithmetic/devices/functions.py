@@ -23,6 +23,10 @@ from safesift.arithmetic.devices.arrays import (
 )
 from safesift.arithmetic.devices.places import Place, brought_here
 
+# what libraries have otherwise than the standard, by themselves: a sign of NaN is 0 there, and not
+# every one has powers by that name
+_OTHERWISE = ("sign", "pow")
+
 # --- elementwise -----------------------------------------------------------------------------
 
 
@@ -42,7 +46,8 @@ def _function(name: str, dtype: str | None = None) -> Callable[..., DeviceArray]
     def answer(place: Place, *values: Any) -> DeviceArray:
         kind = dtype or common(values)
         found = (as_operand(value, place, kind) for value in values)
-        return DeviceArray(getattr(place.own, name)(*found), place)
+        library = place.xp if name in _OTHERWISE else place.own
+        return DeviceArray(getattr(library, name)(*found), place)
 
     return answer
 

@@ -206,4 +206,4 @@ def grouped(codes: Indices, selected: Mask) -> Iterator[tuple[int, Indices]]:
     rows = np.flatnonzero(selected)
     rows = rows[np.argsort(codes[rows], kind="stable")]
     found, firsts = np.unique(codes[rows], return_index=True)
-    yield from zip(found.tolist(), np.split(rows, firsts[1:]), strict=True)
+    yield from zip(found.tolist(), np.split(rows, firsts)[1:], strict=True)

@@ -14,9 +14,10 @@ import json
 import os
 import pickle
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from safesift.design.block_source import BlockSource
 from safesift.workflows.scale.codes import CodeStore
@@ -90,10 +91,9 @@ class Checkpoint:
 
     def last(self) -> dict[str, Any] | None:
         """What was known after the last completed pass; None where there is none."""
-        passes = self._passes()
-        if not passes:
+        if not self._passes():
             return None
-        with open(passes[-1] / _STATE, "rb") as file:
+        with self._reading(_STATE) as file:
             state: dict[str, Any] = pickle.load(file)
         seals = state["surveyed"].seals
         # whoever makes another pass looks at all seals; where none is made nobody else does
@@ -104,8 +104,21 @@ class Checkpoint:
 
     def load_codes(self, codes: CodeStore) -> None:
         """Give back what became of the rows up to the last completed pass."""
-        with open(self._passes()[-1] / _CODES, "rb") as file:
+        with self._reading(_CODES) as file:
             codes.load(file)
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[IO[bytes]]:
+        """A file of the last completed pass, all of which is needed."""
+        path = self._passes()[-1] / name
+        try:
+            with open(path, "rb") as file:
+                yield file
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise ValueError(
+                f"checkpoint={str(self._directory)!r} is damaged, {path.parent.name}/{name} cannot "
+                "be read to its end: remove it, or name another directory."
+            ) from None
 
     def _passes(self) -> list[Path]:
         return sorted(self._directory.glob("pass-*"))

@@ -198,7 +198,8 @@ class Driver:
             known = Known(numbers)
         else:
             held.append(known.held_elsewhere(parts))
-        n_bytes, n_seen, n_rows = 0.0, 0, sum(store.lengths[part] for part in parts)
+        n_bytes, n_seen = self._row_bytes * sum(map(len, held)), 0
+        n_rows = sum(store.lengths[part] for part in parts)
 
         def take(result: PartFound) -> None:
             nonlocal n_bytes, n_seen

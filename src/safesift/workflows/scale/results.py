@@ -211,11 +211,12 @@ def rows_in_blocks(
 def refuse_given(what: str, **given: Any) -> None:
     """Refuse arguments that mean nothing for rows that come in blocks."""
     for name, (value, default) in given.items():
-        # an array is not what was left out
-        if value is not default and (np.ndim(value) > 0 or value != default):
+        # an array is not what was left out, and too long to be repeated
+        several = np.ndim(value) > 0
+        if value is not default and (several or value != default):
             raise ValueError(
-                f"{name}={value!r} has no meaning for {what} of rows that come in blocks: leave it "
-                "out."
+                f"{name}{'' if several else f'={value!r}'} has no meaning for {what} of rows that "
+                "come in blocks: leave it out."
             )
 
 

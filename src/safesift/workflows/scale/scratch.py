@@ -6,16 +6,44 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from safesift.design.pool import in_words
 
 Bytes = NDArray[np.uint8]
 Array = NDArray[np.float64]
 
 # what is copied to another file at a time
 _PIECE = 2**24
+
+
+def nameless_file(n_bytes: int) -> IO[bytes]:
+    """A file of so many zeros without a name: whatever ends the process, nothing is left of it.
+
+    Raises
+    ------
+    OSError
+        Where it cannot be made, or the disk has no room for it: now, and not once it is written to
+        (a map of a file without room ends the process).
+    """
+    with ExitStack() as made:
+        try:
+            file = made.enter_context(tempfile.TemporaryFile())
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file.fileno(), 0, n_bytes)
+            else:
+                os.ftruncate(file.fileno(), n_bytes)
+        except OSError as error:
+            raise OSError(
+                f"a temporary file of {in_words(n_bytes)} cannot be made ({error.strerror}): set "
+                "TMPDIR to a folder on a disk with so much room, or increase memory."
+            ) from None
+        made.pop_all()
+        return file
 
 
 class Scratch:
@@ -30,12 +58,10 @@ class Scratch:
 
     def __init__(self, n_bytes: int, budget: float) -> None:
         self._n_bytes = n_bytes
-        # a file without a name: whatever ends the process, nothing is left of it
         self._file: Any = None
         if n_bytes > budget:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  it lives as long as this
+            self._file = nameless_file(n_bytes)
             weakref.finalize(self, self._file.close)
-            os.ftruncate(self._file.fileno(), n_bytes)
         else:
             self._memory = np.zeros(n_bytes, dtype=np.uint8)
 
@@ -71,9 +97,12 @@ class Scratch:
             file.write(self.read(start, min(_PIECE, self._n_bytes - start)).tobytes())
 
     def load(self, file: IO[bytes]) -> None:
-        """Read what `dump` has written."""
+        """Read what `dump` has written, all of it: an `EOFError` where some is missing."""
         for start in range(0, self._n_bytes, _PIECE):
-            content = file.read(min(_PIECE, self._n_bytes - start))
+            size = min(_PIECE, self._n_bytes - start)
+            content = file.read(size)
+            if len(content) < size:
+                raise EOFError
             self.write(start, np.frombuffer(content, dtype=np.uint8))
 
 

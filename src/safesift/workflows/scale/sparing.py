@@ -64,9 +64,10 @@ class Known:
                                  for note, room in zip(own, left, strict=True)]  # fmt: skip
 
     def held_elsewhere(self, parts: Sequence[int]) -> Held:
-        """The rows that are held of other parts."""
+        """The rows that are held of other parts; all of them are let go, as some are read again."""
         assert self.held is not None  # since the first pass
-        return self.held.take(np.flatnonzero(~np.isin(self.held.parts, parts)))
+        held, self.held = self.held, None
+        return held.take(np.flatnonzero(~np.isin(held.parts, parts)))
 
     def whole(self, k: int, found: Found) -> Found:
         """The same of one problem, with what is counted over all parts."""

@@ -218,7 +218,7 @@ class Survey:
         y, place = block.y, self.source.place(block.part)
         if y.ndim != 1:
             raise ValueError(f"{place}: y must have one label per row, got shape {y.shape}.")
-        if y.dtype.kind == "f" and (fractional := y != np.rint(y)).any():
+        if y.dtype.kind == "f" and (fractional := (y != np.rint(y)) | np.isinf(y)).any():
             row = int(np.argmax(fractional))
             raise ValueError(
                 f"{place}: y is continuous (such as {y[row]:.6g} in row {block.start + row}), and "
@@ -226,7 +226,7 @@ class Survey:
                 "strings for labels."
             )
         try:
-            if y.dtype == object:
+            if y.dtype.kind not in "biufSU":
                 check_labels(y[:_LOOKED_AT])
             labels, firsts, counts = np.unique(y[carrying], return_index=True, return_counts=True)
         except TypeError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from safesift.workflows.scale.engine import Engine, Task
 from safesift.workflows.scale.outcomes import Outcome, PassRecord
 from safesift.workflows.scale.passes import Query, coded, problems_on
 from safesift.workflows.scale.reading import Reading, Weighted
+from safesift.workflows.scale.scratch import nameless_file
 
 Array = NDArray[np.float64]
 
@@ -101,10 +101,11 @@ class GrowingMatrix:
         self._done += len(X)
 
     def _empty(self, shape: tuple[int, int], kind: Any) -> NDArray:
-        if math.prod(shape) * kind.itemsize <= self._budget:
+        n_bytes = math.prod(shape) * kind.itemsize
+        if n_bytes <= self._budget:
             return np.empty(shape, kind)
-        with tempfile.TemporaryFile() as file:  # the map keeps it
-            return np.memmap(file, kind, "w+", shape=shape)
+        with nameless_file(n_bytes) as file:  # the map keeps it
+            return np.memmap(file, kind, "r+", shape=shape)
 
     def whole(self) -> Any:
         if self._dense is None:
