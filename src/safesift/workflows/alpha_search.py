@@ -148,8 +148,10 @@ class Search:
         return len(self.trials) >= self._max_solves
 
     def _too_short(self, one: Interval) -> bool:
-        middle = _middle((one.low, one.high))
-        return one.high <= one.low * (1.0 + self._alpha_tol) or not one.low < middle < one.high
+        if one.high <= one.low * (1.0 + self._alpha_tol):
+            return True
+        # no number in between: what would be cut is the interval itself, again and again
+        return len(_cut((one.low, one.high), 2)) < 2
 
     def _note(self, alpha: float, error: float) -> None:
         """Its error is at most that."""
@@ -318,7 +320,8 @@ class Search:
 
 def _cut(pair: Pair, n: int) -> list[Pair]:
     """An interval in so many, of the same ratio each."""
-    ends = np.geomspace(*pair, n + 1)
+    # powers are rounded, beyond the ends of a very short one
+    ends = np.geomspace(*pair, n + 1).clip(*pair)
     ends[0], ends[-1] = pair
     return list(pairwise(np.unique(ends).tolist()))
 
