@@ -16,7 +16,7 @@ from safesift.arithmetic.compiled import leave_out as loops
 from safesift.penalties import L2, Penalty
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import make_problems
-from safesift.workflows.alpha_search import Search, _cut
+from safesift.workflows.alpha_search import Interval, Search, _cut
 from safesift.workflows.held_out import HeldOut, mean_between
 from safesift.workflows.leaving_out import base as base_module
 from safesift.workflows.leaving_out import smooth
@@ -317,6 +317,25 @@ def test_intervals_of_a_few_floats_end(samples, loss, low):
     options = {"alphas": (low, high), "cv": 3, "epsilon": 0.0, "alpha_tol": 1e-300}
     found = ss.certify_alpha(X, y > 0, loss=loss, max_solves=50, **options)
     assert (found.intervals[0].low, found.intervals[-1].high) == (low, high)
+
+
+@pytest.mark.parametrize("max_solves", [1, 30, 100, 300])
+def test_no_more_models_are_found_than_asked_for(samples, max_solves):
+    X, y = samples
+    options = {"alphas": (1e-4, 10.0), "cv": 3, "epsilon": 0.0, "max_solves": max_solves}
+    for loss, target in (("squared_hinge", y > 0), ("squared", y)):
+        found = ss.certify_alpha(X, target, loss=loss, **options)
+        assert len(found.trials) <= max(max_solves, 10)
+        assert all(one.high == two.low for one, two in pairwise(found.intervals))
+    assert not found.resolved
+    assert max_solves < 100 or found.least > 0.5 * found.error
+
+
+def test_nothing_is_resolved_where_no_error_is_known():
+    """Not even for an epsilon that is infinite, as the variance of huge targets is."""
+    search = Search([], [], [], math.inf, 1e-9, 1)
+    search.open = [Interval(0.1, 1.0, 0.0, math.inf)]
+    assert search.unresolved == tuple(search.open)
 
 
 def test_cuts_stay_within_an_interval():
