@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,9 +13,10 @@ from scipy import sparse
 
 import safesift as ss
 from safesift.arithmetic.compiled import leave_out as loops
+from safesift.penalties import L2, Penalty
 from safesift.problem.decisions import Bounds
 from safesift.problem.inputs import make_problems
-from safesift.workflows.alpha_search import Search
+from safesift.workflows.alpha_search import Interval, Search, _cut
 from safesift.workflows.held_out import HeldOut, mean_between
 from safesift.workflows.leaving_out import base as base_module
 from safesift.workflows.leaving_out import smooth
@@ -21,6 +24,7 @@ from safesift.workflows.leaving_out.groups import Groups
 from safesift.workflows.leaving_out.models import Models
 from safesift.workflows.leaving_out.refits import solved
 from safesift.workflows.leaving_out.support import SupportSpace
+from tests.additions.euclidean import Euclidean
 from tests.laws.leaving_out_laws import Case, check_exact
 
 # --- rounding, as large as one can see ----------------------------------------------------------
@@ -303,6 +307,90 @@ def test_an_interval_that_is_better_is_never_overlooked(samples, monkeypatch):
     found = ss.certify_alpha(X, y > 0, alphas=(1e-2, 1.0), cv=3, epsilon=0.0)
     assert found.error - found.least <= 0.0 or not found.resolved
     assert found.error < 1.0
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("low", [1e-6, 1.1e-3])
+def test_intervals_of_a_few_floats_end(samples, loss, low):
+    X, y = samples
+    high = low * (1.0 + 7e-16)
+    options = {"alphas": (low, high), "cv": 3, "epsilon": 0.0, "alpha_tol": 1e-300}
+    found = ss.certify_alpha(X, y > 0, loss=loss, max_solves=50, **options)
+    assert (found.intervals[0].low, found.intervals[-1].high) == (low, high)
+
+
+@pytest.mark.parametrize("max_solves", [1, 30, 100, 300])
+def test_no_more_models_are_found_than_asked_for(samples, max_solves):
+    X, y = samples
+    options = {"alphas": (1e-4, 10.0), "cv": 3, "epsilon": 0.0, "max_solves": max_solves}
+    for loss, target in (("squared_hinge", y > 0), ("squared", y)):
+        found = ss.certify_alpha(X, target, loss=loss, **options)
+        assert len(found.trials) <= max(max_solves, 10)
+        assert all(one.high == two.low for one, two in pairwise(found.intervals))
+    assert not found.resolved
+    assert max_solves < 100 or found.least > 0.5 * found.error
+
+
+def test_nothing_is_resolved_where_no_error_is_known():
+    """Not even for an epsilon that is infinite, as the variance of huge targets is."""
+    search = Search([], [], [], math.inf, 1e-9, 1)
+    search.open = [Interval(0.1, 1.0, 0.0, math.inf)]
+    assert search.unresolved == tuple(search.open)
+
+
+def test_cuts_stay_within_an_interval():
+    for steps in range(1, 60):
+        pair = (1e-6, 1e-6 + steps * np.spacing(1e-6))
+        cut = _cut(pair, 4)
+        assert (cut[0][0], cut[-1][1]) == pair
+        assert all(low < high for low, high in cut)
+        assert all(one[1] == two[0] for one, two in pairwise(cut))
+
+
+@dataclass(frozen=True)
+class Twice(Penalty):
+    """R(x) = ‖x‖²: at alpha what l2 is at 2·alpha."""
+
+    strong_convexity = 2.0
+
+    def value(self, coef):
+        return 2.0 * L2().value(coef)
+
+    def support(self, u, alpha, error=0.0):
+        return L2().support(u, 2.0 * alpha, error)
+
+    def prox(self, coef, step):
+        return L2().prox(coef, 2.0 * step)
+
+    def least_norm(self, coef, gradient, alpha):
+        return L2().least_norm(coef, gradient, 2.0 * alpha)
+
+    def norm_bound(self, objective, alpha):
+        return L2().norm_bound(objective, 2.0 * alpha)
+
+
+def test_certified_errors_of_a_penalty_from_outside(samples):
+    X, y = samples
+    options = {"loss": "squared", "cv": 3, "epsilon": 0.02, "metric": "absolute"}
+    found = ss.certify_alpha(X, y, penalty=Twice(), alphas=(0.05, 0.5), **options)
+    known = ss.certify_alpha(X, y, alphas=(0.1, 1.0), **(options | {"epsilon": 1e-4}))
+    for one in found.intervals:
+        for other in known.intervals:
+            if other.low <= 2.0 * one.high and other.high >= 2.0 * one.low:
+                assert one.lower <= other.upper and one.upper >= other.lower
+    assert found.least <= known.error and found.error >= known.least
+
+
+@pytest.mark.parametrize("penalty", [Twice(), Euclidean()])
+def test_leaving_out_with_a_penalty_from_outside(samples, penalty):
+    X, y = samples
+    loo = ss.leave_one_out(X, y, loss="squared", penalty=penalty, alpha=0.1)
+    for row in (0, 7, 21):
+        rest = np.delete(np.arange(40), row)
+        model = ss.SafeRegressor(loss="squared", penalty=penalty, alpha=0.1, tol=1e-12)
+        expected = model.fit(X[rest], y[rest]).predict(X[[row]])[0]
+        assert loo.lower[row] - 1e-7 <= expected <= loo.upper[row] + 1e-7
+    assert np.median(loo.upper - loo.lower) < 1e-3
 
 
 @pytest.mark.filterwarnings("ignore:.*found its best score")

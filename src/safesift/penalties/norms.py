@@ -191,3 +191,8 @@ class ElasticNet(Penalty):
 
     def sparse_threshold(self, alpha: float) -> float:
         return alpha * self.l1_ratio
+
+
+def is_ridge(penalty: Penalty) -> bool:
+    """Whether R is ½‖x‖² itself, of which more is known than a strong convexity says."""
+    return isinstance(penalty, L2) or (isinstance(penalty, ElasticNet) and penalty.l1_ratio == 0)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from safesift.arithmetic.numerics import EPS, SMALLEST
+from safesift.penalties.norms import is_ridge
 from safesift.problem.decisions import Bounds
 from safesift.problem.problem import Problem
 from safesift.workflows.leaving_out.base import (
@@ -51,7 +52,7 @@ _RADII, _LONGER = 4, 1.4
 def covers(problem: Problem) -> bool:
     """Whether these bounds are for a problem."""
     smooth = math.isfinite(problem.loss.smoothness) and problem.design.n_columns <= LARGEST
-    return smooth and problem.penalty.sparse_threshold(1.0) == 0 and problem.strong_convexity > 0
+    return smooth and is_ridge(problem.penalty)
 
 
 class Found(NamedTuple):

@@ -110,46 +110,53 @@ class Search:
         pairs = _cut((low, high), n)
         while pairs:
             pairs.sort(reverse=True)
-            left = self._max_solves - len(self.trials)
-            if left <= 0:
+            left = self._left // self._models_each
+            if self.trials and left <= 0:
                 self.open += [Interval(a, b, 0.0, math.inf) for a, b in pairs]
                 break
-            if self._covered:
-                # each of them with the ends of its stretches
-                left, prove = max(left // (_STRETCHES + 1), 1), self._by_models
-            else:
-                prove = self._by_regions
+            left, prove = max(left, 1), self._by_models if self._covered else self._by_regions
             found = list(prove(pairs[:left]))
             pairs = [*pairs[left:], *self._sorted_out(found), *self._again]
             self._again = []
 
     def _sorted_out(self, found: list[Interval]) -> Iterator[Pair]:
-        """The halves of what is not proved yet, and of what was thought to be."""
-        candidates = [*found, *self.open]
-        self.open = []
+        """The halves of what is not proved yet, and of what was thought to be.
+
+        The most promising ones first. What is not affordable any more keeps its bounds.
+        """
+        candidates = sorted([*found, *self.open], key=lambda one: (one.lower, one.low))
+        self.open, affordable = [], self._left // (2 * self._models_each)
         for one in candidates:
             if self._settled(one):
                 self.closed.append(one)
-            elif self._too_short(one) or self._spent:
+            elif self._too_short(one) or affordable <= 0:
                 self.open.append(one)
             else:
+                affordable -= 1
                 yield from _cut((one.low, one.high), 2)
 
     @property
     def unresolved(self) -> tuple[Interval, ...]:
         """Those in which an alpha may be better by more than epsilon."""
-        return tuple(one for one in sorted(self.open) if one.lower < self.error - self._epsilon)
+        return tuple(one for one in sorted(self.open) if not self._settled(one))
 
     def _settled(self, one: Interval) -> bool:
         return one.lower >= self.error - self._epsilon or one.upper == one.lower
 
     @property
-    def _spent(self) -> bool:
-        return len(self.trials) >= self._max_solves
+    def _left(self) -> int:
+        return self._max_solves - len(self.trials)
+
+    @property
+    def _models_each(self) -> int:
+        """Alphas that an interval takes: of its middle, and of the ends of its stretches."""
+        return _STRETCHES + 2 if self._covered else 1
 
     def _too_short(self, one: Interval) -> bool:
-        middle = _middle((one.low, one.high))
-        return one.high <= one.low * (1.0 + self._alpha_tol) or not one.low < middle < one.high
+        if one.high <= one.low * (1.0 + self._alpha_tol):
+            return True
+        # no number in between: what would be cut is the interval itself, again and again
+        return len(_cut((one.low, one.high), 2)) < 2
 
     def _note(self, alpha: float, error: float) -> None:
         """Its error is at most that."""
@@ -233,7 +240,11 @@ class Search:
                 longer = [part for part in parts if self._worth_cutting(part)]
                 failed, cut = failed + unproved, cut + longer
                 yield from (part for part in parts if part not in unproved + longer)
-            families = self._cut_by_models(nearby, cut, _AGAIN)
+            # each at so many alphas that are new
+            affordable = max(self._left, 0) // (_AGAIN - 1)
+            cut.sort(key=lambda one: (one.lower, one.low))
+            yield from cut[affordable:]
+            families = self._cut_by_models(nearby, cut[:affordable], _AGAIN)
         for one in _joined(failed):
             yield from self._left_over(solved, one)
 
@@ -250,8 +261,7 @@ class Search:
         ]
 
     def _worth_cutting(self, one: Interval) -> bool:
-        done = self._settled(one) or self._too_short(one) or self._spent
-        return math.isfinite(one.upper) and not done
+        return math.isfinite(one.upper) and not (self._settled(one) or self._too_short(one))
 
     def _left_over(self, solved: _Solved, one: Interval) -> Iterator[Interval]:
         """What models cannot prove: of a short interval regions may, another one is tried again."""
@@ -318,7 +328,8 @@ class Search:
 
 def _cut(pair: Pair, n: int) -> list[Pair]:
     """An interval in so many, of the same ratio each."""
-    ends = np.geomspace(*pair, n + 1)
+    # powers are rounded, beyond the ends of a very short one
+    ends = np.geomspace(*pair, n + 1).clip(*pair)
     ends[0], ends[-1] = pair
     return list(pairwise(np.unique(ends).tolist()))
 

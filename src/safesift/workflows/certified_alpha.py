@@ -55,7 +55,8 @@ class CertifiedAlpha(Brief):
     resolved : bool
         Whether there are none.
     trials : array of shape (n_trials, 2)
-        The alphas at which models were found, and their errors.
+        The alphas at which models were found, solved for or stepped to from one nearby, and their
+        errors, nearly: only `error` and `intervals` are proved.
     metric : str
     """
 
@@ -79,7 +80,7 @@ class CertifiedAlpha(Brief):
             f"alpha = {self.alpha:.6g} of [{low:g}, {high:g}]: {self.training}",
             f"  {self.metric} error at most {self.error:.6g}; no alpha has less than "
             f"{self.least:.6g}",
-            f"  {len(self.intervals)} intervals, {len(self.trials)} alphas solved for",
+            f"  {len(self.intervals)} intervals, models at {len(self.trials)} alphas",
         ]
         if self.unresolved:
             worst = min(self.unresolved, key=lambda one: one.lower)
@@ -140,7 +141,8 @@ def certify_alpha(
     quantile : float in (0, 1), default=0.5
         Of metric="pinball".
     max_solves : int, default=2000
-        The most alphas to find models at; what is not proved by then is `unresolved`.
+        About the most alphas to find models at, ten at least where the loss is smooth and the
+        penalty l2; what is not proved by then is `unresolved`.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from safesift.penalties import L1, ElasticNet
+from safesift.penalties.norms import is_ridge
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit, Settings, solve_path
 from safesift.workflows.leaving_out.base import (
@@ -177,8 +179,10 @@ def space_of(fit: Fit, width: float) -> Space | None:
     problem = fit.problem
     if not np.isfinite(problem.loss.smoothness) or problem.design.n_columns > LARGEST:
         return None
-    if problem.penalty.sparse_threshold(1.0) > 0:
-        return SupportSpace.of(fit)
+    if not is_ridge(problem.penalty):
+        # of a penalty from elsewhere nothing is known beside what `Penalty` says
+        sparse = isinstance(problem.penalty, L1 | ElasticNet)
+        return SupportSpace.of(fit) if sparse else None
     base = centered_base_at(problem, fit.at.point)
     if base is None:
         return None
