@@ -56,8 +56,11 @@ def gradients_at(
     # everything in scaled columns, as of the base
     doubt = _doubt(base, moves, points, pred)
     error = _loss_errors(base, loads, doubt)
-    ridge_error = 64 * EPS * (problem.strong_convexity + np.abs(shifts))
-    error += ridge_error * np.linalg.norm(points[:p] / scales[:p], axis=0)
+    ridge_size = problem.strong_convexity + np.abs(shifts)
+    error += 64 * EPS * ridge_size * np.linalg.norm(points[:p] / scales[:p], axis=0)
+    # a point is x + Tv only up to the rounding of Tv, however much of it cancels
+    spread = np.linalg.norm(base.basis[:p] / scales[:p])
+    error += (base.n_columns + 2) * EPS * spread * ridge_size * np.linalg.norm(moves, axis=1)
     error += (base.n_columns + 8) * EPS * np.linalg.norm(gradient / scales, axis=0)
     error += problem.risk.rows.underflow / float(base.scales.min())
     return Gradients(pred, doubt, gradient.T @ base.basis, base.scaled_size * error)
