@@ -104,7 +104,7 @@ class Rationals(Floats):
     context = Context(prec=120, Emin=-(10**9), Emax=10**9)
 
     def array(self, values):
-        exact = np.vectorize(lambda v: Fraction(v) if math.isfinite(v) else v, otypes=[object])
+        exact = np.vectorize(lambda v: Fraction(v) if abs(v) < math.inf else v, otypes=[object])
         return np.array(exact(values))
 
     def call(self, function, values):

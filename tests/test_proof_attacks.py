@@ -316,6 +316,13 @@ def test_kernels_are_checked_exactly_too(intercept, gap):
             assert status(*more, X=np.eye(2), y=np.ones(2)) == expected
 
 
+def test_rational_numbers_may_be_larger_than_doubles():
+    """A dual bound of 1e318 is of no use, and P itself is one; in doubles it is NaN."""
+    forged({"name": "squared"}, [0.0], [0], gap=1e20)
+    data = {"X": np.array([[1e149]]), "y": np.array([1e10])}
+    assert (status(**data), status("--exact", **data)) == (1, 0)
+
+
 def test_numbers_of_features_are_those_of_the_file():
     """A file of some kB that says it has 50 million features is refused in little memory."""
     forged({"name": "squared"}, [1.0], [0], n_features=50_000_000)
