@@ -99,14 +99,14 @@ class _Search:
         better = self._full(self._centred(problem.feasible(near.at.point)))
         self.multiplier = self._multiplier(better)
         nu = _in_domain(problem, near.dual.nu) if kinked else np.zeros(0)
-        for rounds in range(_ROUNDS, -1, -1):
+        for rounds in range(_ROUNDS, -2, -1):
             found = self._steps(better, nu, rounds)
             if self._holds(found):
                 break
         return found
 
     def _steps(self, better: Array, nu: Array, rounds: int) -> Witness:
-        """All that is proved around a point, with so many regions at most."""
+        """All that is proved around a point, with so many regions; below 0 without balls."""
         problem, kinked = self.problem, np.isinf(self.problem.loss.smoothness)
         proved = checker.Problem(self.statement, self.rows, problem.y, self.multiplier)
         self.checked, model = proved, self._full(self.point)
@@ -115,7 +115,7 @@ class _Search:
         if self._prunes():
             self._features(found)
         regional = not kinked and not self.statement["kernel"]
-        if problem.pieces and (proved.strong or not regional):
+        if problem.pieces and rounds >= 0 and (proved.strong or not regional):
             self._ball(found)
         if problem.pieces and regional:
             self._regions(found, better, rounds)
@@ -128,7 +128,8 @@ class _Search:
         """Whether the checker accepts it with the roundoff that there is, too.
 
         Bounds are tighter then and weights of a region larger, but T was made for those of the
-        larger roundoff, and Gershgorin's bound does not grow with the weights.
+        larger roundoff, and Gershgorin's bound does not grow with the weights. And a bound on the
+        intercept may come to lie where a row has a kink, whose slopes are any there.
         """
         rows, tape = copy.copy(self.rows), io.BytesIO(np.concatenate(found.numbers).tobytes())
         rows.target = np.reshape(self.problem.y, (rows.n, -1))
