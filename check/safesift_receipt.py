@@ -7,7 +7,9 @@ row.json holds the row as its owner knows it: {"features": [...], "target": ...,
 "epsilon", where every row has its own). What is shown: the row is in the data behind the root that
 the statement names, and the statement asserts these verdicts of it. That they are true is shown by
 safesift_root with all data, not by this: it prints the hash of the statement that it has accepted,
-which --statement compares. Exit status: 0 shown, 1 not shown, 2 not readable.
+which --statement compares. Without --root and --statement nothing is shown to somebody who does
+not trust the receipt, since anybody can make a statement; what was not compared is printed. Exit
+status: 0 shown, 1 not shown, 2 not readable.
 """
 
 from __future__ import annotations
@@ -95,6 +97,10 @@ def main(arguments=None):
         return 2
     words = ["nothing", "flat: of no influence", "quadratic piece", "linear piece"]
     print("IN THE DATA; asserted:", "; ".join(words[verdict] for verdict in verdicts))
+    # a receipt with a statement of its own shows anything
+    for name, given in (("root", args.root), ("statement", args.statement)):
+        if given is None:
+            print(f"not compared: the {name}, give --{name}")
     return 0
 
 

@@ -26,9 +26,11 @@ def number(cell):
     if cell is None or (isinstance(cell, str) and ("_" in cell or not cell.isascii())):
         return math.nan
     try:
-        return float(cell)
+        value = float(cell)
     except ValueError:
         return math.nan
+    whole = isinstance(cell, str) and cell.strip().lstrip("+-").isdigit()
+    return math.inf if whole and abs(value) >= 2**53 else value
 
 
 def label(cell):

@@ -6,6 +6,7 @@ Each was accepted once. They are made by hand, as the library writes none of the
 from __future__ import annotations
 
 import json
+import tracemalloc
 from fractions import Fraction
 
 import numpy as np
@@ -60,6 +61,15 @@ def forged(
 def status(*more, **data) -> int:
     np.savez("d.npz", **data)
     return (roots if "--seed" in more else checker).main(["p.npz", "d.npz", *more])
+
+
+def changed(fields) -> None:
+    """Fields of the statement of the proof that was forged last."""
+    with np.load("p.npz") as file:
+        arrays = dict(file)
+    statement = json.loads(arrays["statement"].tobytes()) | fields
+    arrays["statement"] = np.frombuffer(json.dumps(statement).encode(), dtype=np.uint8)
+    np.savez("p.npz", **arrays)
 
 
 def test_what_is_forged_here_is_read():
@@ -253,6 +263,103 @@ def test_squares_that_are_next_to_nothing_count():
     assert status(X=np.array([[a]]), y=np.array([y])) == 1
 
 
+def test_secants_that_are_next_to_nothing_are_not_rounded_up():
+    """0 to 1.3 `far` is all the same to the first row, and the second one pulls to its end there.
+
+    The first row's secant over `far` is tiny at most, and over a little more it is less, which is
+    rounded to tiny: just as with closed intervals x would stay below `far`.
+    """
+    width, entry, alpha, share, far = 1e-10, 9e149, 1e-100, 1e15, 0.7e152
+    other = 10.0 / far
+    shares = np.array([share, 2 * alpha / other])
+    x = [-far * 2.0**-1074]
+    T = np.sqrt(0.995) / (np.sqrt(share / width * 2.0**-1074) * entry)
+    forged(
+        {"name": "smoothed_interval", "width": width, "factor": shares.sum()}, x,
+        [0, checker.LINEAR], rules=["region"], weight="s", penalty={"name": "l1"}, alpha=alpha,
+        gap=1e300, numbers=[[*x, 0.0], [0.01, 0.0], T],
+    )  # fmt: skip
+    data = {"X": np.array([[entry], [other]]), "y": np.array([[0.0, np.inf], [13.0, np.inf]])}
+    for more in ((), ("--exact",)):
+        assert status(*more, **data, s=shares) == 1
+
+
+def test_ends_of_intervals_are_not_rounded_by_each_other():
+    """2⁵³ + 1 beside a column of floats: an intercept of 2⁵³ is not best."""
+    for lower, expected in ((2**53 + 1, 2), (2**53 - 1, 0)):
+        forged(
+            {"name": "squared_interval"}, [0.0, 2.0**53], [0], intercept=True, gap=1e-9,
+            target=["lower", "upper"],
+        )  # fmt: skip
+        ends = {"lower": np.array([lower]), "upper": np.array([np.inf])}
+        assert status("--exact", X=np.zeros((1, 1)), **ends) == expected
+
+
+def test_indptr_does_not_start_again_from_0():
+    """400 entries, in integers that go up to 255: most of them would be left out."""
+    forged({"name": "squared"}, np.zeros(200), [0, 0])
+    sparse = {"data": np.ones(400), "indices": np.tile(np.arange(200), 2), "y": np.ones(2)}
+    assert status(**sparse, indptr=np.array([0, 200, 400])) == 0
+    assert status(**sparse, indptr=np.array([0, 200, 400 - 256], dtype=np.uint8)) == 2
+
+
+@pytest.mark.parametrize(("intercept", "gap"), [(False, 0.25), (True, 0.5)])
+def test_kernels_are_checked_exactly_too(intercept, gap):
+    """Two rows with K = I: floats and rational numbers prove the same gap at 0, and verdicts."""
+    bounds = [-9.0, 9.0] if intercept else [0.0, 0.0]
+    for claimed, expected in ((1.001 * gap, 0), (0.999 * gap, 1)):
+        forged(
+            {"name": "squared"}, np.zeros(2 + intercept), [checker.CURVED] * 2, kernel=True,
+            intercept=intercept, rules=["ball"], numbers=[bounds], gap=claimed,
+        )  # fmt: skip
+        for more in ((), ("--exact",)):
+            assert status(*more, X=np.eye(2), y=np.ones(2)) == expected
+
+
+def test_rational_numbers_may_be_larger_than_doubles():
+    """A dual bound of 1e318 is of no use, and P itself is one; in doubles it is NaN."""
+    forged({"name": "squared"}, [0.0], [0], gap=1e20)
+    data = {"X": np.array([[1e149]]), "y": np.array([1e10])}
+    assert (status(**data), status("--exact", **data)) == (1, 0)
+
+
+def test_numbers_of_features_are_those_of_the_file():
+    """A file of some kB that says it has 50 million features is refused in little memory."""
+    forged({"name": "squared"}, [1.0], [0], n_features=50_000_000)
+    tracemalloc.start()
+    try:
+        assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 2
+        assert tracemalloc.get_traced_memory()[1] < 10e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("labels", ["ab", {"a": 1, "b": 2}, ["a", "b", "a"], ["a", "c", "b"]])
+def test_labels_are_a_list_with_the_positive_one(labels):
+    """The last has a positive label that no row has, which is fine; none of the others is."""
+    forged({"name": "squared_hinge", "mu": 0.0}, [0.0], [0, 0], labels=["a", "b"])
+    assert status(X=np.ones((2, 1)), y=np.array(["a", "b"])) == 0
+    changed({"labels": labels, "positives": ["c"]})
+    assert status(X=np.ones((2, 1)), y=np.array(["a", "b"])) == (0 if "c" in labels else 2)
+
+
+def test_alpha_is_positive_for_balls_too():
+    for alpha, expected in ((1.0, 0), (0.0, 1), (-1.0, 1)):
+        forged(
+            {"name": "squared"}, [0.0], [0], alpha=alpha, multiplier=1.0,
+            penalty={"name": "l2_ball", "radius": 1.0},
+        )  # fmt: skip
+        assert status(X=np.ones((1, 1)), y=np.array([2.0])) == expected
+
+
+def test_it_is_said_that_roots_are_not_compared(capsys):
+    """What is printed names them, and whoever has no seed cannot compare them."""
+    forged({"name": "squared"}, [1.0], [0])
+    changed({"root": "of other data", "verdicts": "of other verdicts"})
+    assert status(X=np.ones((1, 1)), y=np.array([2.0])) == 0
+    assert "not compared here: roots and slots" in capsys.readouterr().out
+
+
 def test_removed_rows_are_named_once():
     """Two removed rows are two rows, of the tree as it was."""
     seed, y = b"s", np.array([2.0])
@@ -304,6 +411,17 @@ GUARDS = {
     test_products_that_are_next_to_nothing_round_too: ("x.rad + ar.tiny)) *", "x.rad)) *"),
     test_squares_that_are_next_to_nothing_count: (
         "matrix * matrix * ar.c + ar.tiny if squared", "matrix * matrix if squared",
+    ),
+    test_secants_that_are_next_to_nothing_are_not_rounded_up: (
+        "(near(curve * (1 - 16 * ar.u)) * (share - 4 * ar.tiny)).low",
+        "curve * (1 - 16 * ar.u) * share",
+    ),
+    test_ends_of_intervals_are_not_rounded_by_each_other: (
+        "[*map(doubles, found)] if pairs else found", "found",
+    ),
+    test_indptr_does_not_start_again_from_0: ("== len(rows) == ends[-1]", "== len(rows)"),
+    test_alpha_is_positive_for_balls_too: (
+        'min(self.given["factor"], statement["alpha"])', 'self.given["factor"]',
     ),
     test_removed_rows_are_named_once: ("len(np.unique(removed)) == len(removed) > 0", "True"),
 }  # fmt: skip

@@ -207,6 +207,9 @@ def test_integers_are_not_filled_in_for(in_folder):
     claimed(transform=FILL)
     assert parquet_status(a=pa.array([None], pa.int64()), y=[2.0]) == 0
     assert parquet_status(a=[2**53 + 1], y=[2.0]) == 2
+    # nor is it another number, in a table of texts
+    for cell, status in ((2**53 + 1, 2), (-(2**53), 2), (2**53 - 1, 1), ("9007199254740993.0", 1)):
+        assert csv_status(f"a,y\n{cell},2\n") == status
 
 
 def test_columns_of_one_name_in_parquet(in_folder):

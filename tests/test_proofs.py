@@ -272,6 +272,8 @@ def test_receipts_as_a_program(rng, in_folder, capsys):
     Path("r.json").write_text(json.dumps(proof.receipt(2)))
     Path("row.json").write_text(json.dumps({"features": X[2].tolist(), "target": y[2]}))
     assert safesift_receipt.main(["r.json", "row.json", "--root", proof.root]) == 0
+    out = capsys.readouterr().out
+    assert "the statement, give --statement" in out and "the root" not in out
     assert safesift_receipt.main(["r.json", "row.json", "--root", "00"]) == 1
     assert safesift_receipt.main(["row.json", "row.json"]) == 2
 

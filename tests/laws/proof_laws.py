@@ -188,7 +188,7 @@ def certificate(known: Known):
 
 def accepted(known: Known, part, numbers, verdicts, zero) -> bool:
     """Whether the checker accepts it; features are claimed to be 0 once more, by a last step."""
-    from safesift.workflows.proofs.file import packed
+    from safesift.workflows.proofs.witnesses import packed
 
     known.rows.checker = own_checker
     own_checker.ar = own_checker.Floats()

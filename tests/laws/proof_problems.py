@@ -32,15 +32,12 @@ class Rows:
     def __init__(self, X, y, weights):
         self.X, self.y, self.weights = np.asarray(X, float), np.asarray(y), weights
         (self.n, self.p), self.one_epsilon, self.checker = self.X.shape, 0.0, checker
+        self.target = np.reshape(self.y, (self.n, -1))
 
     @property
     def epsilon(self):
         """That of the loss, for every row."""
         return np.full(self.n, self.one_epsilon)
-
-    @property
-    def target(self):
-        return np.reshape(self.y, (self.n, -1))
 
     def blocks(self):
         for start in range(0, self.n, 7):

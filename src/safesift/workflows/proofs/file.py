@@ -23,7 +23,7 @@ from safesift.problem.problem import Problem
 from safesift.solvers import Fit
 from safesift.workflows.proofs.rows import DataColumns, ProblemRows
 from safesift.workflows.proofs.statements import epsilon_of, problem_record
-from safesift.workflows.proofs.witnesses import Witness, find_witness
+from safesift.workflows.proofs.witnesses import Witness, find_witness, packed
 
 Array = NDArray[np.float64]
 
@@ -228,13 +228,6 @@ def _arrays(witnesses: Sequence[Witness]) -> dict[str, NDArray]:
         "verdicts": np.concatenate([packed(one.verdicts) for one in witnesses]),
         "numbers": np.concatenate(numbers).astype("<f8"),
     }
-
-
-def packed(verdicts: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Two bits for each row, the first in the lowest."""
-    four = np.zeros((-(-len(verdicts) // 4), 4), dtype=np.uint8)
-    four.ravel()[: len(verdicts)] = verdicts
-    return (four << np.array([0, 2, 4, 6], dtype=np.uint8)).sum(axis=1, dtype=np.uint8)
 
 
 def _store(path: Path, text: str, arrays: dict[str, NDArray]) -> None:

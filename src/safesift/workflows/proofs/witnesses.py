@@ -7,6 +7,8 @@ So it asks the checker itself what each witness proves, with a larger unit round
 
 from __future__ import annotations
 
+import copy
+import io
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,6 +66,13 @@ class Witness:
         self.numbers += [np.ravel(those) for those in numbers]
 
 
+def packed(verdicts: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Two bits for each row, the first in the lowest."""
+    four = np.zeros((-(-len(verdicts) // 4), 4), dtype=np.uint8)
+    four.ravel()[: len(verdicts)] = verdicts
+    return (four << np.array([0, 2, 4, 6], dtype=np.uint8)).sum(axis=1, dtype=np.uint8)
+
+
 def find_witness(
     problem: Problem, point: Array, fit: Fit | None, statement: dict[str, Any], rows: ProblemRows
 ) -> Witness:
@@ -89,22 +98,50 @@ class _Search:
         # P of the model less what P is at least, by a point that is as good or better
         better = self._full(self._centred(problem.feasible(near.at.point)))
         self.multiplier = self._multiplier(better)
+        nu = _in_domain(problem, near.dual.nu) if kinked else np.zeros(0)
+        for rounds in range(_ROUNDS, -2, -1):
+            found = self._steps(better, nu, rounds)
+            if self._holds(found):
+                break
+        return found
+
+    def _steps(self, better: Array, nu: Array, rounds: int) -> Witness:
+        """All that is proved around a point, with so many regions; below 0 without balls."""
+        problem, kinked = self.problem, np.isinf(self.problem.loss.smoothness)
         proved = checker.Problem(self.statement, self.rows, problem.y, self.multiplier)
         self.checked, model = proved, self._full(self.point)
-        nu = _in_domain(problem, near.dual.nu) if kinked else np.zeros(0)
         found = Witness(np.inf, numbers=[np.array([self.multiplier]), model, nu, better])
         proved.rule_gap(better, nu)
         if self._prunes():
             self._features(found)
         regional = not kinked and not self.statement["kernel"]
-        if problem.pieces and (proved.strong or not regional):
+        if problem.pieces and rounds >= 0 and (proved.strong or not regional):
             self._ball(found)
         if problem.pieces and regional:
-            self._regions(found, better)
+            self._regions(found, better, rounds)
         gap = (proved.value(model)[0] - proved.floor).up
         found.gap = float(gap) * _MORE + 1e-300
         found.verdicts, found.zero = proved.proved, ~proved.alive[:-1]
         return found
+
+    def _holds(self, found: Witness) -> bool:
+        """Whether the checker accepts it with the roundoff that there is, too.
+
+        Bounds are tighter then and weights of a region larger, but T was made for those of the
+        larger roundoff, and Gershgorin's bound does not grow with the weights. And a bound on the
+        intercept may come to lie where a row has a kink, whose slopes are any there.
+        """
+        rows, tape = copy.copy(self.rows), io.BytesIO(np.concatenate(found.numbers).tobytes())
+        rows.target = np.reshape(self.problem.y, (rows.n, -1))
+        stated = {"labels": None, "positives": [None], "gaps": [found.gap], "rules": [found.rules]}
+        before, checker.ar = checker.ar, checker.Floats()
+        try:
+            checker.check_part(self.statement | stated, rows, 0, tape, packed(found.verdicts))
+        except checker.Unproved:
+            return False
+        finally:
+            checker.ar = before
+        return True
 
     def _full(self, point: Array) -> Array:
         """A point of the checker, which ends with an intercept, be it 0."""
@@ -159,10 +196,10 @@ class _Search:
 
     # --- regions ----------------------------------------------------------------------------
 
-    def _regions(self, found: Witness, better: Array) -> None:
+    def _regions(self, found: Witness, better: Array, rounds: int) -> None:
         """Some with T, for what is left open."""
         point = better.copy()
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             point[~self.checked.alive] = 0.0
             if not (self._open() and self._round(found, point)):
                 return
