@@ -11,7 +11,8 @@ From there on they are rows on a device as any others, of the one driver.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +23,7 @@ from safesift.arithmetic.devices.places import Place, free_bytes, is_out_of_memo
 from safesift.design.block_source import Block, BlockSource
 from safesift.design.device import Placed
 from safesift.design.placing import say_sent
-from safesift.workflows.scale.reading import ChangedBlockError
+from safesift.workflows.scale.reading import unchanged
 from safesift.workflows.scale.results import refuse_given
 
 Array = NDArray[np.float64]
@@ -68,7 +69,7 @@ def on_device(source: BlockSource, device: str) -> DeviceSamples:
         if given is not None:
             raise ValueError(
                 f"{name}={str(given)!r} has no meaning for blocks on a device (device={device!r}): "
-                f"leave one of them out."
+                "leave one of them out."
             )
     if source.client is not None:
         raise ValueError(
@@ -158,11 +159,10 @@ class SourceArray:
     n_columns: int
     dtype: np.dtype
     features: NDArray[np.intp] | None = None
+    # the rows of the part that was asked for last
+    _held: dict[int, NDArray] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_last", (-1, None))
-
-    @property
+    @cached_property
     def _starts(self) -> NDArray[np.intp]:
         lengths = [sum(n for n, _ in own) for own in self.seals]
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.intp)
@@ -205,18 +205,13 @@ class SourceArray:
 
     def _part(self, part: int) -> NDArray:
         # products ask for rows in their order: the part that was asked for last is asked for next
-        last, rows = self.__dict__["_last"]
-        if last != part:
+        rows = self._held.get(part)
+        if rows is None:
+            self._held.clear()
             rows = np.concatenate([block.X for block in self._unchanged(part)])
             rows = rows if self.features is None else rows[:, self.features]
-            object.__setattr__(self, "_last", (part, rows))
+            self._held[part] = rows
         return rows
 
     def _unchanged(self, part: int) -> Iterator[Block]:
-        known = list(self.seals[part])
-        for block in self.source.blocks(part):
-            if not known or known.pop(0) != (block.n_rows, block.seal()):
-                raise ChangedBlockError(self.source.place(part), block.start, block.n_rows)
-            yield block
-        if known:
-            raise ChangedBlockError(self.source.place(part), 0, known[0][0])
+        return unchanged(self.source.blocks(part), self.seals[part], self.source.place(part))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +36,21 @@ class ChangedBlockError(ChangedDataError):
     def __reduce__(self) -> tuple[Any, ...]:
         """It may be raised by somebody else."""
         return type(self), self._told
+
+
+def unchanged(
+    blocks: Iterator[Block], known: Sequence[tuple[int, bytes]], place: str
+) -> Iterator[Block]:
+    """The same blocks, or an error that names the first one that is not what is known of it."""
+    n_seen, first = 0, 0
+    for block in blocks:
+        same = n_seen < len(known) and known[n_seen] == (block.n_rows, block.seal())
+        if not same:
+            raise ChangedBlockError(place, block.start, block.n_rows)
+        yield block
+        n_seen, first = n_seen + 1, block.start + block.n_rows
+    if n_seen < len(known):
+        raise ChangedBlockError(place, first, known[n_seen][0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,15 +161,7 @@ class Reading:
 
     def unchanged(self, part: int, blocks: Iterator[Block]) -> Iterator[Block]:
         """The same blocks, or an error that names the first one that has changed."""
-        known, n_seen, first = self.seals[part], 0, 0
-        for block in blocks:
-            same = n_seen < len(known) and known[n_seen] == (block.n_rows, block.seal())
-            if not same:
-                raise ChangedBlockError(self.source.place(part), block.start, block.n_rows)
-            yield block
-            n_seen, first = n_seen + 1, block.start + block.n_rows
-        if n_seen < len(known):
-            raise ChangedBlockError(self.source.place(part), first, known[n_seen][0])
+        return unchanged(blocks, self.seals[part], self.source.place(part))
 
     def ready(self, block: Block) -> Ready:
         """A block to compute with."""
