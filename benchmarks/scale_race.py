@@ -13,7 +13,8 @@ Every one is measured on its own objective, l2 and no intercept (that of dask-ml
 A gap is the objective on all rows less a certified lower bound on its minimum, over the objective
 at 0, computed off the clock. Lower bounds are those of safesift, of the hinge from rows in memory.
 For whoever does not say how far he is (all but safesift) the clock is stopped at the first look
-that is good enough: nobody would have known. Reading is on the clock.
+that is good enough: nobody would have known. Reading is on the clock. Whoever is not there after
+five minutes, looks included, is stopped.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -38,6 +40,8 @@ from safesift.losses import LOSSES
 
 ROWS, COLUMNS, ALPHA = 2_000_000, 50, 1e-4
 GAPS = (1e-2, 1e-3, 1e-6)
+# seconds, looks off the clock included, after which whoever is not there is stopped
+PATIENCE = 300.0
 # looks of SGD: after these shares of the first epoch, then after every epoch
 _LOOKS, _EPOCHS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0), 20
 _ITERATIONS = (2, 5, 10, 20, 50, 100, 200)
@@ -213,11 +217,12 @@ CONTESTANTS: dict[str, tuple[str, Callable[[Path, str], Iterator[Look]]]] = {
 # --- the race ---------------------------------------------------------------------------------
 
 
-def raced(name: str, path: Path, patience: float) -> dict[str, Any]:
-    """Seconds to every gap, and the best one that was reached; `patience` seconds at most."""
+def raced(name: str, path: Path, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Tell of seconds to every gap, and of the best one that was reached, after every look."""
     loss, run = CONTESTANTS[name]
     record: dict[str, Any] = {"who": name, "loss": loss, "seconds": {}, "best": None, "in": None}
-    objective, best, spent = Objective(path, loss), np.inf, 0.0
+    objective, best = Objective(path, loss), np.inf
+    tell(record)
     try:
         for seconds, coef in run(path, loss):
             gap = objective.gap(coef)
@@ -227,14 +232,28 @@ def raced(name: str, path: Path, patience: float) -> dict[str, Any]:
                 if gap <= wanted * (1 + 1e-9):
                     known = record["seconds"].get(f"{wanted:g}", np.inf)
                     record["seconds"][f"{wanted:g}"] = min(known, seconds)
-            spent = seconds if name == "SGD" else spent + seconds
-            if len(record["seconds"]) == len(GAPS) or spent > patience:
+            tell(record)
+            if len(record["seconds"]) == len(GAPS):
                 break
     except ImportError as error:
         record["failed"] = f"not installed ({error.name})"
     except Exception as error:  # what a peer cannot do is a result
         record["failed"] = f"{type(error).__name__}: {str(error).partition(chr(10))[0][:200]}"
-    return record
+    tell(record)
+
+
+def apart(name: str, path: Path) -> dict[str, Any]:
+    """A contestant in a process of its own, and what it told before its time was up."""
+    command = [sys.executable, __file__, name, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, bufsize=1) as process:
+        # the first line is told when the objective is known: the clock of patience starts there
+        told = json.loads(process.stdout.readline())
+        late = threading.Timer(PATIENCE, process.kill)
+        late.start()
+        for line in process.stdout:
+            told = json.loads(line)
+        late.cancel()
+    return told
 
 
 def race(n: int | None, folder: Path, write: Callable[..., None], rows: Callable) -> None:
@@ -245,10 +264,7 @@ def race(n: int | None, folder: Path, write: Callable[..., None], rows: Callable
         write(path, rows(n))
     known = {(one["rows"], one["who"]): one for one in results.read("scale_race").get("runs", [])}
     for name in CONTESTANTS:
-        command = [sys.executable, __file__, name, str(path)]
-        ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        record = json.loads(ended.stdout.splitlines()[-1])
-        known[n, name] = {"rows": n, "columns": COLUMNS, **record}
+        known[n, name] = {"rows": n, "columns": COLUMNS, **apart(name, path)}
         results.write("scale_race", {"runs": [known[key] for key in sorted(known)]}, "runs")
     wide_console().print(table([one for (rows, _), one in known.items() if rows == n]))
 
@@ -268,12 +284,16 @@ def table(records: list[dict]) -> Table:
 
 def main() -> None:
     name, path = sys.argv[1], Path(sys.argv[2])
+    told = sys.stdout
+
+    def tell(record: dict[str, Any]) -> None:
+        print(json.dumps(record), file=told, flush=True)
+
     with contextlib.redirect_stdout(sys.stderr):
         if name.startswith("safesift"):  # loops are compiled before the clock starts
             X = np.random.default_rng(0).standard_normal((3000, COLUMNS), dtype=np.float32)
             ss.SafeClassifier(CONTESTANTS[name][0]).fit(ss.blocks.arrays(X, X[:, 0] > 0.1))
-        record = raced(name, path, patience=900.0)
-    print(json.dumps(record))
+        raced(name, path, tell)
 
 
 if __name__ == "__main__":
