@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.datasets import load_breast_cancer, load_wine, make_moons
+from sklearn.preprocessing import scale
 
 import safesift as ss
 from safesift.faces.markup import Markup, element, joined
@@ -102,7 +103,7 @@ def test_blocks_compression_mining_and_leaving_out():
 
 def fitted():
     wine, kind = load_wine(return_X_y=True)
-    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(X[:500], Y[:500])
+    tracker = ss.SafeTracker(ss.SafeClassifier(alpha=1e-2)).fit(scale(X), Y)
     return {
         "classifier": ss.SafeClassifier(alpha=1e-3).fit(wine, kind),
         "regressor": ss.SafeRegressor(loss="huber", alpha=1e-3).fit(wine, wine[:, 0]),

@@ -148,7 +148,7 @@ def test_hostile_names_and_cells_do_nothing(browser, pages):
     assert len(browser.find_elements("tag name", "script")) == 2
     assert "<script>window.harmed = true</script>" in by_id(browser, "samples").text
     for head in browser.find_elements("css selector", "#samples th button"):
-        head.click()
+        browser.execute_script("arguments[0].click()", head)  # some have names without width
     by_id(browser, "filter").send_keys("<img")
     by_id(browser, "level").send_keys("\ue010")  # the end of the slider
     assert len(column(browser, 1)) > 0

@@ -110,12 +110,12 @@ def test_all_kinds_of_samples(tmp_path, kind):
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, np.asarray])
 def test_own_columns_are_shown(tmp_path, screened, frame):
-    own = {"name": [f"patient {k}" for k in range(569)], "age": list(range(569))}
+    own = {"name": [f"patient {k}" for k in range(569)], "years of age": list(range(569))}
     data = frame(own) if frame is not np.asarray else np.array(list(own.values()), dtype=object).T
     page, text = read(screened.report(tmp_path / "r.html", data))
     row = rows_listed(page)[0]
     assert f"patient {row}" in text
-    assert ("age" in text) == (frame is not np.asarray)
+    assert ("years of age" in text) == (frame is not np.asarray)
 
 
 def test_many_columns_and_long_texts_are_cut(tmp_path):

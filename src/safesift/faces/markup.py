@@ -90,7 +90,7 @@ def bar(shares: Sequence[Share]) -> Markup:
             "span",
             element("span", "■ ", style=f"color:{FATE_COLORS[share.name]}", aria_hidden="true"),
             f"{share.name} {share.count:,} ({100 * share.count / total:.1f} %)",
-            style="margin-right:1.2em;white-space:nowrap",
+            style="display:inline-block;margin-right:1.2em",
         )
         for share in shares
     ]

@@ -171,8 +171,10 @@ class Table(ABC):
         X, y = self.samples.X[rows], self.samples.y[rows]
         dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
         numbered = tuple(f"x{column}" for column in range(dense.shape[1]))
-        targets = np.asarray(y, dtype=object).reshape(len(rows), -1)
-        held = [[*row, *target] for row, target in zip(dense.tolist(), targets, strict=True)]
+        targets = y[:, None] if y.ndim == 1 else y
+        held = [
+            [*row, *target] for row, target in zip(dense.tolist(), targets.tolist(), strict=True)
+        ]
         names = ("target",) if targets.shape[1] == 1 else ("lower", "upper")
         return (*(self.samples.names or numbered), *names), held
 
