@@ -8,7 +8,7 @@ BIN = $(VENV)/bin
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
 
-test: $(VENV)/.test lint
+test: $(VENV)/.test $(VENV)/.browser lint
 	$(BIN)/pytest -n 2
 
 # what to run while working: a tenth of the laws' examples, and nothing that takes long
@@ -73,6 +73,13 @@ $(VENV)/.paper: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]' -e ./paper
 	touch $@ $(VENV)/.paper $(VENV)/.demo
+
+# pages are tested in a browser where there is one, or where this user may install it
+$(VENV)/.browser: $(VENV)/bin/python
+	command -v chromedriver > /dev/null || { test "$$(id -u)" = 0 && \
+		export DEBIAN_FRONTEND=noninteractive && apt-get -qq update && \
+		apt-get -qq install -y --no-install-recommends chromium chromium-driver; } > /dev/null 2>&1 || true
+	touch $@
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper

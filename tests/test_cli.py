@@ -20,7 +20,7 @@ import safesift as ss
 from safesift import progress
 from safesift.cli.commands import screen as screen_command
 from safesift.cli.console import stages
-from safesift.faces import report
+from safesift.faces import summaries
 from tests.cli_files import N, assert_refused, command, has_columns, kept_rows, run, samples
 
 screen = command("screen")
@@ -108,7 +108,7 @@ def test_says_what_was_kept_and_why(data):
     assert f"{expected.kept.sum()} of {N} rows kept" in text
     assert "flat piece" in text
     assert "certified: the dropped rows cannot change the model" in text
-    assert f"region {report.describe_regions(expected)}" in text
+    assert f"region {summaries.describe_regions(expected)}" in text
     assert "no is -1, yes is +1" in text
     assert f"alpha_kept = {expected.alpha_kept!r}" in text
     assert result.stderr == ""

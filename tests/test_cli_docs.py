@@ -26,7 +26,7 @@ def command_lines():
     """Every line of the documentation that calls screen or compress on a file."""
     for page in PAGES:
         for line in page.read_text().splitlines():
-            if re.match(r"    (gzip .*\| )?safesift (screen|compress|fit) ", line):
+            if re.match(r"    (gzip .*\| )?safesift (screen|compress|fit|report) ", line):
                 yield pytest.param(line.strip(), id=f"{page.stem}: {line.strip()}")
 
 
@@ -73,9 +73,9 @@ def test_documented_command_lines_run(folder, line):
     env = {**os.environ, "PATH": path}
     done = subprocess.run(line, shell=True, cwd=folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert re.search("rows kept|trained on", done.stdout + done.stderr)
+    assert re.search("rows kept|trained on|cannot change the model", done.stdout + done.stderr)
     if "-o " in line or "--output " in line:
-        (output,) = re.findall(r"(?:-o|--output|>) ((?:small|model|kept)\S+)", line)
+        (output,) = re.findall(r"(?:-o|--output|>) ((?:small|model|kept|report)\S+)", line)
         assert (folder / output).stat().st_size > 0
 
 

@@ -57,14 +57,16 @@ _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = ["__version__", *sorted((*_MODULES, *_HOME))]
 
 # what results offer and faces draw, write or read: imported when first asked for
+registry.provide("card_html", "safesift.faces.cards")
 registry.provide("plot_certified_alpha", "safesift.faces.leaving_out")
 registry.provide("plot_choice", "safesift.faces.plotting")
 registry.provide("plot_compression", "safesift.faces.plotting")
 registry.provide("plot_leave_one_out", "safesift.faces.leaving_out")
 registry.provide("plot_path", "safesift.faces.plotting")
 registry.provide("plot_screening", "safesift.faces.plotting")
-registry.provide("summary", "safesift.faces.report")
+registry.provide("summary", "safesift.faces.summaries")
 registry.provide("summary_of_leaving_out", "safesift.faces.leaving_out")
+registry.provide("write_report", "safesift.faces.reports")
 registry.provide("estimator_of", "safesift.estimators.models")
 registry.provide("estimator_of_blocks", "safesift.estimators.models")
 registry.provide("format_of", "safesift.faces.files")

@@ -64,7 +64,14 @@ _JSON_OPTION = click.option(
     "--json", "as_json", is_flag=True, help="Print a summary for machines, only that."
 )
 
-# what is read and written, and how it is told: of every command that works on a file
+_SEPARATOR_OPTION = click.option(
+    "--sep",
+    metavar="CHARACTER",
+    help="What separates the cells of text: a character, tab or space.  "
+    "[default: found out from the content]",
+)
+
+# what is read and written, and how it is told: of every command that writes rows of a file
 _FILE_OPTIONS = (
     click.argument("data"),
     click.option(
@@ -84,12 +91,7 @@ _FILE_OPTIONS = (
         metavar="COLUMN",
         help="A column (npz: an array) by which --json names the kept rows; it is no feature.",
     ),
-    click.option(
-        "--sep",
-        metavar="CHARACTER",
-        help="What separates the cells of text: a character, tab or space.  "
-        "[default: found out from the content]",
-    ),
+    _SEPARATOR_OPTION,
 )
 
 _MEMORY_OPTION = click.option(
@@ -213,6 +215,17 @@ _TOL_OPTION = click.option(
 )
 
 
+_STEPS_OPTION = click.option(
+    "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
+)
+_PROOF_OPTION = click.option(
+    "--proof",
+    metavar="FILE",
+    help="Where to write the proof, an .npz file for `safesift check`; keep FILE.seed beside it. "
+    "For comma-separated text, Parquet and npz.",
+)
+
+
 def _with_options(options: Sequence[Callable]) -> Callable[[Callable], Callable]:
     """Give a command all of these options, in their order."""
 
@@ -244,15 +257,8 @@ def cli() -> None:
     help="Whether to solve the problem, which proves most, or to make a short run.",
 )
 @_TOL_OPTION
-@click.option(
-    "--max-iter", type=int, default=1000, show_default=True, help="The largest number of steps."
-)
-@click.option(
-    "--proof",
-    metavar="FILE",
-    help="Where to write the proof, an .npz file for `safesift check`; keep FILE.seed beside it. "
-    "For comma-separated text, Parquet and npz.",
-)
+@_STEPS_OPTION
+@_PROOF_OPTION
 @_MEMORY_OPTION
 def screen(**options: Any) -> None:
     """Write the rows of DATA that can change the model, in order and unchanged.
@@ -274,6 +280,38 @@ def screen(**options: Any) -> None:
         from safesift.cli import streaming, work
 
         (streaming.screen_files if streaming.streams(options) else work.screen_file)(options)
+
+
+@cli.command(short_help="Write a page about the rows, for somebody else.")
+@click.argument("data")
+@click.option(
+    "--output", "-o", "page", required=True, metavar="PAGE", help="Where to write it, .html."
+)
+@_OVERWRITE_OPTION
+@_JSON_OPTION
+@_SEPARATOR_OPTION
+@_with_options(_NAME_OPTIONS)
+@_with_options(_PREPARATION_OPTIONS)
+@_with_options(_MODEL_OPTIONS)
+@_SCREENING_OPTION
+@_TOL_OPTION
+@_STEPS_OPTION
+@_PROOF_OPTION
+def report(**options: Any) -> None:
+    """Write a page about the rows of DATA: which of them matter, and which are doubtful.
+
+    DATA is what `safesift screen` reads. The page is one HTML file for somebody who did not run
+    this: what was asked and what is proved, the margins of all rows, the hardest rows and the most
+    suspicious labels with all columns of the table, the features that matter, and how all that
+    changes with alpha. It needs no network.
+
+    \b
+    safesift report data.parquet --target label --scale standard -o report.html
+    """
+    with in_one_sentence():
+        from safesift.cli.reporting import report_file
+
+        report_file(options)
 
 
 @cli.command(short_help="Write a given number of rows, the best to train on.")

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from safesift import progress
-from safesift.faces import report
+from safesift.faces import summaries
 from safesift.faces.files import PIPE
 from safesift.faces.files.table import listed
 
@@ -172,6 +172,18 @@ def show_screened(facts: Facts) -> None:
     )
 
 
+def show_reported(facts: Facts) -> None:
+    """Print where the page is, and what it says first."""
+    console = Console()
+    console.print(
+        f"[bold]{escape(place(facts['page'], 'output'))}[/bold]: {facts['dropped']} of "
+        f"{facts['samples']} rows cannot change the model",
+        highlight=False,
+    )
+    for sentence in facts["notes"]:
+        console.print(f"\n{escape(sentence)}", highlight=False)
+
+
 def show_compressed(facts: Facts) -> None:
     """Print what was kept and how to train on it."""
     more = []
@@ -214,8 +226,8 @@ def _grid(rows: Iterable[tuple[str, str]]) -> Table:
 
 # which rows there are, and why they are written or not
 _REASONS = {
-    "dropped": report.REASONS["dropped"],
-    "weightless": report.REASONS["weightless"],
+    "dropped": summaries.REASONS["dropped"],
+    "weightless": summaries.REASONS["weightless"],
     "kept": "not proved to be without influence, or proved to have one",
 }
 
@@ -239,7 +251,7 @@ def _file_rows(facts: Facts) -> Iterator[tuple[str, str]]:
     if facts["output"] is not None:
         yield "output", escape(place(facts["output"], "output"))
     target = facts["target"] or "the first number of a line"
-    classes = "" if facts["classes"] is None else f": {report.describe_labels(facts['classes'])}"
+    classes = "" if facts["classes"] is None else f": {summaries.describe_labels(facts['classes'])}"
     yield "target", escape(f"{target}{classes}")
     yield "features", escape(_describe_features(facts))
 

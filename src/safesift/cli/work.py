@@ -25,13 +25,14 @@ from safesift.cli.options import (
 )
 from safesift.cli.proving import check_proof_options, write_file_proof
 from safesift.cli.words import heard, in_options, own_words
-from safesift.faces import files, report
+from safesift.faces import files, summaries
 from safesift.faces.files.preparation import Prepared, lonely_categories
 from safesift.faces.files.streams import check_second_output, replacing
 from safesift.losses import Loss
 from safesift.workflows.compression import Compressed, compress
 from safesift.workflows.compression.ranking import method_named
 from safesift.workflows.screening import screen
+from safesift.workflows.verdicts import ScreeningResult
 
 Mask = NDArray[np.bool_]
 
@@ -44,19 +45,11 @@ def screen_file(options: Options) -> None:
     with own_words():
         training = training_of(options)
     with console.stages("screening") as stage, heard() as warned:
-        work = _Work.begun(options, training["loss"], stage)
-        stage("screening")
-        with own_words():
-            result = screen(
-                work.X, work.y, sample_weight=work.weights, **training,
-                effort=options["effort"], tol=options["tol"], max_iter=options["max_iter"],
-            )  # fmt: skip
-        if options["proof"] is not None:
-            stage("proving")
-            write_file_proof(result, work.table, work.prepared, Path(options["proof"]))
+        work = Work.begun(options, training["loss"], stage)
+        result = work.screened(training, stage)
         work.write(result.kept, stage)
-    result = replace(result, feature_names=work.prepared.names)
-    facts = {**report.as_dict(result), **work.facts(result.kept), **model_facts(options, training)}
+    facts = {**summaries.as_dict(result), **work.facts(result.kept)}
+    facts |= model_facts(options, training)
     facts["alpha_kept"] = _or_none(result.alpha_kept, facts)
     facts["classes"] = labels_as_written(result.classes)
     facts["reason"] = in_options(result.reason)
@@ -76,7 +69,7 @@ def compress_file(options: Options) -> None:
         training = training_of(options)
         method_named(options["method"])
     with console.stages("compressing") as stage, heard() as warned:
-        work = _Work.begun(options, training["loss"], stage)
+        work = Work.begun(options, training["loss"], stage)
         stage("compressing")
         with own_words():
             small = compress(
@@ -99,7 +92,7 @@ def compress_file(options: Options) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class _Work:
+class Work:
     """A file that was read, and where its rows go.
 
     Attributes
@@ -118,7 +111,7 @@ class _Work:
     beside: Path | None
 
     @classmethod
-    def begun(cls, options: Options, loss: Loss, stage: console.Stage) -> _Work:
+    def begun(cls, options: Options, loss: Loss, stage: console.Stage) -> Work:
         """Refuse all that can be refused before the work, then read the file."""
         columns, preparation = columns_of(options, loss), preparation_of(options)
         separator = separator_of(options["sep"])
@@ -144,6 +137,20 @@ class _Work:
     @property
     def has_labels(self) -> bool:
         return self.table.columns.kind == "classification"
+
+    def screened(self, training: Mapping[str, Any], stage: console.Stage) -> ScreeningResult:
+        """What is proved of the rows, on file as well where that is asked for."""
+        stage("screening")
+        options = self.options
+        with own_words():
+            result = screen(
+                self.X, self.y, sample_weight=self.weights, **training,
+                effort=options["effort"], tol=options["tol"], max_iter=options["max_iter"],
+            )  # fmt: skip
+        if options["proof"] is not None:
+            stage("proving")
+            write_file_proof(result, self.table, self.prepared, Path(options["proof"]))
+        return replace(result, feature_names=self.prepared.names)
 
     def write(self, keep: Mask, stage: console.Stage) -> None:
         """Write the rows, and what was done to their features."""
@@ -218,8 +225,8 @@ def _check_outputs(options: Options, source: files.Source) -> None:
     second = options.get("weights_output")
     if second == files.PIPE:
         raise ValueError("--weights-output needs the name of a file: rows go to standard output.")
-    if second is not None:
-        check_second_output(Path(second), output, source, overwrite)
+    for other in filter(None, (second, options.get("page"))):
+        check_second_output(Path(other), output, source, overwrite)
     beside = _beside(options, source)
     if beside is not None:
         check_second_output(beside, output, source, overwrite)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift import progress
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes, each
 from safesift.estimators.models import MODELS
 from safesift.losses import LOSSES, Loss
@@ -28,6 +27,7 @@ from safesift.registry import provided, resolve
 from safesift.workflows.compression.compressing import Choice, Compressed
 from safesift.workflows.compression.examined import Examined, examine
 from safesift.workflows.compression.ranking import generator, method_named, seed_of
+from safesift.workflows.showing import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,7 +90,7 @@ FRACTIONS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CompressionCurve(Brief):
+class CompressionCurve(Shown):
     """Scores on test data against the fraction of the training samples that is deleted.
 
     Attributes

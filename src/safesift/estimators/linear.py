@@ -25,6 +25,7 @@ from safesift.design.block_source import ArraySource, BlockSource
 from safesift.design.factory import check_finite
 from safesift.design.placing import placed
 from safesift.estimators.following import Followable, fitted_attributes, whole
+from safesift.estimators.showing import ShowsFit
 from safesift.estimators.validating import validated
 from safesift.losses import LOSSES, Loss
 from safesift.parameters import check_positive
@@ -80,7 +81,7 @@ class Samples:
         return self.classes
 
 
-class LinearModel(Followable, BaseEstimator):
+class LinearModel(Followable, ShowsFit, BaseEstimator):
     """Base of the linear estimators.
 
     A subclass has the parameters loss, penalty, alpha, l1_ratio, fit_intercept, tol, max_iter,

@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from safesift.alerts import warn
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes, using
 from safesift.design.block_source import BlockSource
 from safesift.design.pool import Budget, Pool, by_rows, n_rows_of, reader
@@ -33,12 +32,13 @@ from safesift.registry import provided
 from safesift.workflows.mining import Mined, MiningPass, mine
 from safesift.workflows.pooled import ClassFactors, PooledProblem
 from safesift.workflows.proofs import Proof
+from safesift.workflows.showing import Shown
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MiningResult(Brief):
+class MiningResult(Shown):
     """What `mine_hard` found.
 
     Attributes

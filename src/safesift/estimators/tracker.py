@@ -21,6 +21,7 @@ from safesift.estimators.edits import check_classes, read_edit
 from safesift.estimators.linear import LinearModel, Samples
 from safesift.estimators.proving import ProvesEdits
 from safesift.estimators.regressor import SafeRegressor
+from safesift.estimators.showing import ShowsFit
 from safesift.losses import Loss
 from safesift.parameters import check_positive
 from safesift.penalties import L2, Penalty
@@ -97,7 +98,7 @@ def _in_turn(method: Callable) -> Any:
     return alone
 
 
-class SafeTracker(ProvesEdits, MetaEstimatorMixin, BaseEstimator):
+class SafeTracker(ProvesEdits, ShowsFit, MetaEstimatorMixin, BaseEstimator):
     """A certified linear model that follows data which change a little at a time.
 
     After every `update` the model is that of a fresh fit on the resulting data, to the same

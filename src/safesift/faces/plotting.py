@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safesift.faces.margins import Excess
 from safesift.losses import LOSSES, Loss
 from safesift.losses.safe import flat_interval
-from safesift.problem.decisions import Bounds
 from safesift.registry import naming_extra, resolve
-from safesift.workflows.verdicts import flat_excess
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from safesift.estimators.compression_curve import CompressionCurve
     from safesift.workflows.choose_mu import MuChoice
     from safesift.workflows.path import PathResult
-    from safesift.workflows.verdicts import Screened, ScreeningResult
+    from safesift.workflows.verdicts import ScreeningResult
 
 INK, BLUE, ORANGE, GREEN, SKY = "#333333", "#4477aa", "#dd7733", "#228833", "#66ccee"
 _COLORS = (INK, BLUE, ORANGE, GREEN, "#aa3377", SKY, "#ccbb44")
@@ -144,8 +143,12 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     alphas, coefs = path.alphas[order], path.coefs[order]
     largest = np.argsort(-np.abs(coefs).max(axis=0))
     for rank, feature in enumerate(largest):
-        color = _COLORS[1 + rank] if rank < len(_COLORS) - 1 else "#bbbbbb"
-        axes.plot(alphas, coefs[:, feature], color=color, lw=1.2, zorder=2 - rank / 1e6)
+        named = rank < len(_COLORS) - 1
+        axes.plot(
+            alphas, coefs[:, feature], zorder=2 - rank / 1e6,
+            color=_COLORS[1 + rank] if named else "#bbbbbb", lw=1.8 if named else 0.8,
+            label=path.feature(int(feature)) if named else None,
+        )  # fmt: skip
     axes.set_xscale("log")
     if path.parameter == "alpha":
         axes.invert_xaxis()  # towards less regularisation
@@ -155,6 +158,10 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     share.plot(alphas, path.n_kept[order], color=INK, ls="--", lw=2, label="kept samples")
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
+    lines = [*axes.get_lines()[: len(_COLORS) - 1], *share.get_lines()]
+    share.legend(handles=lines, loc="upper left", framealpha=0.85, edgecolor="none", fontsize=8)
+    for each in (axes, share):
+        each.spines["top"].set_visible(False)
     return axes
 
 
@@ -176,10 +183,9 @@ def plot_screening(result: ScreeningResult, axes: Axes | None = None) -> Axes:
     matplotlib Axes
     """
     axes = new_axes(axes)
-    centre = np.max([_excess_at_centre(part) for part in result.parts], axis=0)
-    order = np.lexsort((centre, result.kept))
-    at, worst, kept = centre[order], result.score[order], result.kept[order]
-    low, high = _shown(at)
+    excess = Excess.of(result)
+    order, (low, high) = excess.order(result.kept), excess.limits
+    at, worst, kept = excess.at_centre[order], excess.at_worst[order], result.kept[order]
     rank = np.arange(len(order))
     for mask, color, label in ((~kept, BLUE, "dropped"), (kept, ORANGE, "kept")):
         if mask.any():
@@ -189,24 +195,11 @@ def plot_screening(result: ScreeningResult, axes: Axes | None = None) -> Axes:
     axes.axhline(0.0, color=INK, lw=1)
     axes.set_ylim(low, high)
     axes.set_xlabel("samples")
-    flat = any(piece.is_flat for piece in result.parts[0].problem.pieces)
-    axes.set_ylabel("distance out of the flat piece" if flat else "slope of the loss")
+    axes.set_ylabel(excess.axis)
     proof = "proved" if result.certified else "not certified"
     axes.set_title(f"{kept.sum()} of {len(kept)} samples kept ({proof})", loc="left")
     axes.legend(frameon=False)
     return axes
-
-
-def _excess_at_centre(part: Screened) -> np.ndarray:
-    return flat_excess(part.problem, Bounds(part.at.pred, part.at.pred))
-
-
-def _shown(values: np.ndarray) -> tuple[float, float]:
-    """Limits that leave out the few samples that are very far away."""
-    low, high = np.quantile(values, [0.01, 0.99])
-    low, high = min(float(low), 0.0), max(float(high), 0.0)
-    room = 0.1 * (high - low) or 1.0
-    return low - room, high + room
 
 
 def plot_compression(curve: CompressionCurve, axes: Axes | None = None) -> Axes:

@@ -77,3 +77,8 @@ def column_names(X: Any) -> tuple[str, ...] | None:
     if names is None or callable(names) or not all(isinstance(name, str) for name in names):
         return None
     return tuple(names)
+
+
+def column_name(names: Sequence[str] | None, column: int) -> str:
+    """The name of a column, or one made of its number."""
+    return f"x{column}" if names is None else names[column]

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.losses import Loss
@@ -28,6 +27,7 @@ from safesift.problem.training import Training
 from safesift.registry import provided
 from safesift.workflows.alpha_search import Interval, Search
 from safesift.workflows.held_out import HeldOut, Metric
+from safesift.workflows.showing import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +37,7 @@ Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CertifiedAlpha(Brief):
+class CertifiedAlpha(Shown):
     """The best alpha, and the proof that no other one of the interval is better by much.
 
     Attributes

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import total
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.losses.omegas import Omega
@@ -28,6 +27,7 @@ from safesift.regions.intercept import UnboundedInterceptError
 from safesift.registry import provided
 from safesift.solvers import solve
 from safesift.workflows.objective_bounds import ObjectiveBounds, bounds_at
+from safesift.workflows.showing import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +148,7 @@ class Trial:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MuChoice(Brief):
+class MuChoice(Shown):
     """What `mu_for_fraction` found.
 
     Attributes

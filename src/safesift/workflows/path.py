@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from safesift.alerts import warn
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.design.factory import check_finite
 from safesift.design.placing import placed
@@ -25,7 +24,7 @@ from safesift.parameters import check_count
 from safesift.penalties import Penalty
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.problem.scales import column_names
+from safesift.problem.scales import column_name, column_names
 from safesift.problem.training import Training
 from safesift.regions import Region
 from safesift.registry import provided
@@ -34,6 +33,7 @@ from safesift.solvers.records import complaint, missed
 from safesift.workflows.proofs import Proof, write_proof
 from safesift.workflows.scale.on_device import samples_on_device
 from safesift.workflows.scale.results import path_of_blocks, rows_in_blocks
+from safesift.workflows.showing import Reported, Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,7 +58,7 @@ _FACTS: Facts = {
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class CertifiedPath(Brief):
+class CertifiedPath(Shown):
     """One certified model per alpha; the attributes are described by the subclasses."""
 
     training: Training
@@ -118,7 +118,7 @@ def path_facts(
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class PathResult(CertifiedPath):
+class PathResult(Reported, CertifiedPath):
     """One certified model per alpha, in the order in which they were asked for.
 
     Attributes
@@ -142,9 +142,16 @@ class PathResult(CertifiedPath):
         The two labels that stand for -1 and 1.
     training : Training
         Loss, penalty and intercept of the models.
+    feature_names : tuple of str, optional
+        Where the samples came with names.
     """
 
     coefs: Array
+    feature_names: tuple[str, ...] | None = None
+
+    def feature(self, column: int) -> str:
+        """The name of a feature, or its number."""
+        return column_name(self.feature_names, column)
 
     @computes
     def write_proof(
@@ -331,4 +338,4 @@ def safe_path(
     facts: Facts = {"coefs": lambda fit: fit.coef}
     found = path_facts("safe_path", problem, grid, settings, facts, verbose, names)
     training = replace(training, alpha=math.nan)
-    return PathResult(training=training, classes=inputs.classes, **found)
+    return PathResult(training=training, classes=inputs.classes, feature_names=names, **found)

@@ -25,6 +25,7 @@ from safesift.registry import provided
 from safesift.solvers import Fit
 from safesift.workflows.proofs import DataColumns, Proof, write_proof
 from safesift.workflows.reasons import why_little
+from safesift.workflows.showing import Reported, Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +142,7 @@ class Screened(Brief):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Verdicts:
+class Verdicts(Shown):
     """What is proved of samples: for one problem, or for one per class against the rest.
 
     Attributes
@@ -255,7 +256,7 @@ class Verdicts:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ScreeningResult(Verdicts):
+class ScreeningResult(Reported, Verdicts):
     """What `screen` found.
 
     Attributes

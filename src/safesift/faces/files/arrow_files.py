@@ -12,6 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from safesift.faces.files import arrow as pa
 from safesift.faces.files.cells import Unusable
 from safesift.faces.files.columns import Survey, collect, labelled, matrices, survey
@@ -99,6 +102,19 @@ class _ArrowTable(Table):
                     yield from matrices(batches, features)
                 else:
                     yield from labelled(batches, features, target)
+
+    def cells(self, rows: NDArray[np.intp]) -> tuple[tuple[str, ...], list[list[Any]]]:
+        wanted, start = np.asarray(rows), 0
+        held: list[list[Any]] = []
+        with reading(self.source, self.format_name, pa.ArrowException):
+            names = self._names(self.source)
+            with self._batches(self.source, names, _BLOCK_ROWS) as batches:
+                for batch in batches:
+                    own = wanted[(wanted >= start) & (wanted < start + len(batch))] - start
+                    columns = [column.take(pa.array(own)).to_pylist() for column in batch.columns]
+                    held += map(list, zip(*columns, strict=True))
+                    start += len(batch)
+        return tuple(names), held
 
 
 class CsvTable(_ArrowTable):

@@ -10,7 +10,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from safesift.faces.files.streams import Mask, Source, writing
 
@@ -160,6 +162,21 @@ class Table(ABC):
     def n_rows(self) -> int:
         """Number of samples."""
         return len(self.samples.y)
+
+    def cells(self, rows: NDArray[np.intp]) -> tuple[tuple[str, ...], list[list[Any]]]:
+        """The names of all columns, and what they hold in some rows, at increasing numbers.
+
+        Of formats without columns the features and the target.
+        """
+        X, y = self.samples.X[rows], self.samples.y[rows]
+        dense = X.toarray() if sparse.issparse(X) else np.asarray(X)
+        numbered = tuple(f"x{column}" for column in range(dense.shape[1]))
+        targets = y[:, None] if y.ndim == 1 else y
+        held = [
+            [*row, *target] for row, target in zip(dense.tolist(), targets.tolist(), strict=True)
+        ]
+        names = ("target",) if targets.shape[1] == 1 else ("lower", "upper")
+        return (*(self.samples.names or numbered), *names), held
 
     def write_rows(self, keep: Mask, output: str | Path, record: str | None = None) -> None:
         """Write the rows where `keep` is True, in order and unchanged, to a file of this format.

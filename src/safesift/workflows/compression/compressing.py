@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.penalties import Penalty
@@ -31,6 +30,7 @@ from safesift.workflows.compression.strata import Strata, masses_of
 from safesift.workflows.scale.reading import Reading
 from safesift.workflows.scale.results import rows_in_blocks
 from safesift.workflows.scale.writing import write_rows
+from safesift.workflows.showing import Shown
 from safesift.workflows.verdicts import taken
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Compressed(Brief):
+class Compressed(Shown):
     """The rows to keep, and how to train on them.
 
     Attributes

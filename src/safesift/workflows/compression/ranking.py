@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.printing import Brief
 from safesift.arithmetic.threads import computes
 from safesift.losses import Loss
 from safesift.penalties import Penalty
@@ -26,6 +25,7 @@ from safesift.workflows.compression.hybrid import Hybrid
 from safesift.workflows.compression.samples import Rows, Samples, grouped
 from safesift.workflows.compression.strata import Strata
 from safesift.workflows.scale.results import rows_in_blocks
+from safesift.workflows.showing import Shown
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -250,7 +250,7 @@ def method_named(name: str) -> Method:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ranking(Brief):
+class Ranking(Shown):
     """Samples in the order in which to keep them.
 
     Attributes

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, get_scorer, r2_score
 
-from safesift.arithmetic.printing import Brief, record_in_brief
+from safesift.arithmetic.printing import record_in_brief
 from safesift.arithmetic.threads import computes
 from safesift.design import Design, as_design
 from safesift.design.factory import check_finite
@@ -21,6 +21,7 @@ from safesift.problem.scales import column_names
 from safesift.problem.training import Training
 from safesift.registry import provided
 from safesift.workflows.leaving_out.parts import Part
+from safesift.workflows.showing import Reported
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +52,7 @@ class Influence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LeaveOneOut(Brief):
+class LeaveOneOut(Reported):
     """For every sample, what the model without it (or without its group) says of it.
 
     Attributes
@@ -155,20 +156,7 @@ class LeaveOneOut(Brief):
     @property
     def strangeness(self) -> Array:
         """By which `suspects` are ranked: the larger, the stranger; -inf without weight."""
-        if self.classes is None:
-            strange = (
-                distance(self.decision, self.y)
-                if self.y.ndim == 2
-                else np.abs(self.y - self.decision)
-            )
-        elif self.decision.ndim == 1:
-            strange = np.where(self.y == self.classes[1], -self.decision, self.decision)
-        else:
-            own = np.searchsorted(self.classes, self.y)[:, None].clip(0, len(self.classes) - 1)
-            others = self.decision.copy()
-            np.put_along_axis(others, own, -np.inf, axis=1)
-            mine = np.take_along_axis(self.decision, own, axis=1)[:, 0]
-            strange = others.max(axis=1) - mine
+        strange = strangeness(self.decision, self.y, self.classes)
         return np.where(self.sample_weight > 0, strange, -np.inf)
 
     # --- other rows ---------------------------------------------------------------------------
@@ -288,6 +276,22 @@ def scored(
             "were trained without are decision values: use a scorer of these, such as 'roc_auc', "
             "or of labels."
         ) from None
+
+
+def strangeness(decision: Array, y: NDArray, classes: NDArray | None) -> Array:
+    """How far decision values are from what targets ask for.
+
+    Of labels, by how much the decision value of the own label is below the largest other one; of
+    numbers the residual; of intervals the distance to them.
+    """
+    if classes is None:
+        return distance(decision, y) if y.ndim == 2 else np.abs(y - decision)
+    if decision.ndim == 1:
+        return np.where(y == classes[1], -decision, decision)
+    own = np.searchsorted(classes, y)[:, None].clip(0, len(classes) - 1)
+    others = decision.copy()
+    np.put_along_axis(others, own, -np.inf, axis=1)
+    return others.max(axis=1) - np.take_along_axis(decision, own, axis=1)[:, 0]
 
 
 class _Known(RegressorMixin, BaseEstimator):

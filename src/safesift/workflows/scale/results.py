@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from safesift.alerts import warn
-from safesift.arithmetic.printing import Brief
 from safesift.design.block_source import BlockSource
 from safesift.design.block_sources import dask
 from safesift.design.dask_source import is_dask
@@ -25,12 +24,13 @@ from safesift.registry import provided, resolve
 from safesift.workflows.scale.codes import RowMask
 from safesift.workflows.scale.solve import BlockFit, BlockModel, Solution, solve_blocks
 from safesift.workflows.scale.writing import write_kept
+from safesift.workflows.showing import Shown
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BlockScreening(Brief):
+class BlockScreening(Shown):
     """What `screen` found about rows that come in blocks.
 
     Attributes

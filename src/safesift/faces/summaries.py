@@ -12,23 +12,7 @@ from safesift.arithmetic.devices.arrays import on_host
 from safesift.workflows.ranges import RangeResult
 from safesift.workflows.verdicts import ScreeningResult, Verdicts
 
-
-def counts(result: Verdicts) -> dict[str, int]:
-    """How many samples were dropped, folded and left undecided, for all classes together."""
-    weightless, kept, undecided = result.weights == 0, result.kept, result.undecided
-    folded = kept & ~undecided
-    curved = np.any([on_host(part.decisions.quadratic) != 0 for part in result.parts], axis=0)
-    return {
-        "samples": len(kept),
-        "dropped": int((~kept & ~weightless).sum()),
-        "weightless": int(weightless.sum()),
-        "folded_linear": int((folded & ~curved).sum()),
-        "folded_quadratic": int((folded & curved).sum()),
-        "undecided": int((undecided & ~weightless).sum()),
-        "kept": int(kept.sum()),
-    }
-
-
+# what may become of a sample, and why
 REASONS = {
     "dropped": "on a flat piece of the loss at every optimum: cannot change the model",
     "weightless": "weight 0: not part of the problem",
@@ -36,6 +20,34 @@ REASONS = {
     "folded_quadratic": "on a quadratic piece at every optimum: kept, or folded into Q and q",
     "undecided": "on either side of a kink, or on a piece not worth folding: kept",
 }
+
+
+def fates(result: Verdicts) -> dict[str, NDArray[np.bool_]]:
+    """The samples of which each of `REASONS` is true, for all classes together."""
+    weightless, kept, undecided = result.weights == 0, result.kept, result.undecided
+    folded = kept & ~undecided
+    curved = np.any([on_host(part.decisions.quadratic) != 0 for part in result.parts], axis=0)
+    return {
+        "dropped": ~kept & ~weightless,
+        "weightless": weightless,
+        "folded_linear": folded & ~curved,
+        "folded_quadratic": folded & curved,
+        "undecided": undecided & ~weightless,
+    }
+
+
+def fates_of(result: Verdicts, rows: NDArray[np.intp]) -> list[str]:
+    """What became of some samples, in words."""
+    names = np.full(len(rows), "", dtype=object)
+    for name, mask in fates(result).items():
+        names[mask[rows]] = name.replace("_", " ")
+    return names.tolist()
+
+
+def counts(result: Verdicts) -> dict[str, int]:
+    """How many samples were dropped, folded and left undecided, for all classes together."""
+    found = {name: int(mask.sum()) for name, mask in fates(result).items()}
+    return {"samples": len(result.kept), **found, "kept": int(result.kept.sum())}
 
 
 def rows(result: Verdicts) -> list[tuple[str, int, float, str]]:
@@ -102,29 +114,31 @@ def describe_labels(classes: Sequence[Any] | NDArray) -> str:
 
 def summary(result: Verdicts) -> str:
     """A small table in plain text: what was kept, of what, for which model, and why."""
-    count = counts(result)
+    table = [f"{name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
+    model, *others = notes(result)
+    return "\n  ".join([headline(result), model, *table, *others])
+
+
+def headline(result: Verdicts) -> str:
+    """How many samples were kept, and whether that is proved."""
+    n, n_kept = len(result.kept), int(result.kept.sum())
     proof = "proved" if result.certified else "NOT certified: a guess entered, check afterwards"
-    lines = [
-        f"{count['kept']} of {count['samples']} samples kept, "
-        f"{count['samples'] - count['kept']} dropped ({proof})",
-        f"  model: {result.training}",
-    ]
-    lines += [f"  {name:<16} {n:>9} {share:6.1f} %  {why}" for name, n, share, why in rows(result)]
-    lines.append(f"  region: {describe_regions(result)}")
+    return f"{n_kept} of {n} samples kept, {n - n_kept} dropped ({proof})"
+
+
+def notes(result: Verdicts) -> Iterator[str]:
+    """What else there is to say, a line each: for which model, by which region, how exactly."""
+    yield f"model: {result.training}"
+    yield f"region: {describe_regions(result)}"
     if result.classes is not None:
-        lines.append(f"  labels: {describe_labels(result.classes)}")
-    return "\n".join([*lines, *_more(result)])
-
-
-def _more(result: Verdicts) -> Iterator[str]:
-    """What only some results know."""
+        yield f"labels: {describe_labels(result.classes)}"
     if isinstance(result, RangeResult):
         low, high = result.alpha_range
-        yield f"  for every alpha from {low:g} to {high:g}"
+        yield f"for every alpha from {low:g} to {high:g}"
     if isinstance(result, ScreeningResult):
-        yield f"  duality gap at the centre: {describe_gap(result)}"
+        yield f"duality gap at the centre: {describe_gap(result)}"
         zero = int(result.zero_coef.sum())
         if zero:
-            yield f"  {zero} of {len(result.zero_coef)} features are zero"
+            yield f"{zero} of {len(result.zero_coef)} features are zero"
         if result.reason:
-            yield f"  {result.reason}"
+            yield result.reason

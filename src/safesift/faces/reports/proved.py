@@ -1,0 +1,228 @@
+"""What was asked, what is proved and how strongly, and how to come to the same result."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from safesift import __version__
+from safesift.faces import summaries
+from safesift.faces.markup import Markup, Share, bar, element, joined, table
+from safesift.faces.reports.subject import Subject, hash_of
+from safesift.problem.training import Training
+from safesift.workflows.verdicts import ScreeningResult
+
+# of more classes those with most samples are listed
+_MOST_CLASSES = 50
+
+
+def definitions(pairs: Sequence[tuple[str, Any]]) -> Markup:
+    """Names and what they stand for."""
+    lines = [joined([element("dt", name), element("dd", value)]) for name, value in pairs]
+    return element("dl", *lines)
+
+
+# --- what was asked -------------------------------------------------------------------------
+
+
+def headline(subject: Subject) -> str:
+    """One sentence."""
+    if subject.screening is not None:
+        kept = subject.screening.kept
+        return f"{int((~kept).sum()):,} of {len(kept):,} samples cannot change the model"
+    if subject.loo is not None:
+        return f"{len(subject.loo.n_changed):,} models, each without a part of the samples"
+    assert subject.path is not None  # one of the three is there
+    return f"{len(subject.path.alphas)} certified models along {subject.path.parameter}"
+
+
+def asked(subject: Subject) -> Markup:
+    """Samples, labels and the model, in words."""
+    return joined([_bar(subject), definitions([*_samples(subject), *_model(subject)])])
+
+
+def _bar(subject: Subject) -> Markup | None:
+    if subject.screening is None:
+        return None
+    found = summaries.rows(subject.screening)
+    listed = [
+        element("li", element("b", f"{name}: "), f"{count:,} ({share:.1f} %), {why}")
+        for name, count, share, why in found
+        if count
+    ]
+    shares = [Share(name, count) for name, count, _, _ in found]
+    return joined([bar(shares), element("ul", *listed)])
+
+
+def _samples(subject: Subject) -> Iterator[tuple[str, Any]]:
+    if subject.n_samples is not None and subject.problem is not None:
+        yield (
+            "samples",
+            f"{subject.n_samples:,}, with {subject.problem.design.n_features:,} features",
+        )
+    elif subject.path is not None:
+        yield "features", f"{subject.path.coefs.shape[1]:,}"
+    if subject.classes is not None:
+        yield "labels", summaries.describe_labels(subject.classes)
+
+
+def _model(subject: Subject) -> Iterator[tuple[str, Any]]:
+    training = subject.training
+    yield "model", str(training)
+    yield (
+        "in words",
+        "the linear model that minimises the mean loss of all samples plus alpha times the "
+        "penalty of its coefficients",
+    )
+    if subject.path is not None:
+        low, high = subject.path.alphas.min(), subject.path.alphas.max()
+        count = len(subject.path.alphas)
+        yield "also", f"{count} models with {subject.path.parameter} from {low:.3g} to {high:.3g}"
+    if subject.loo is not None:
+        score = "accuracy" if subject.classes is not None else "score"
+        yield (
+            "without a sample",
+            f"{len(subject.loo.n_changed):,} models, each trained without the samples that it is "
+            f"then asked about; {score} {subject.loo.score():.4g}",
+        )
+
+
+# --- what is proved -------------------------------------------------------------------------
+
+
+def proved(subject: Subject, proof: Path | None) -> Markup:
+    """How sure it is."""
+    return definitions([
+        *_verdicts(subject), *_gaps(subject), *_without(subject), *_on_file(subject, proof),
+    ])  # fmt: skip
+
+
+def _verdicts(subject: Subject) -> Iterator[tuple[str, Any]]:
+    result = subject.screening
+    if result is None:
+        return
+    if result.certified:
+        yield (
+            "dropped samples",
+            "proved, rounding errors included: with them or without them every optimum of the "
+            "model is the same, as long as the loss is divided by the number of all samples. "
+            f"For a solver that averages over the kept ones, alpha is {result.alpha_kept:.6g}.",
+        )
+    else:
+        yield "dropped samples", "NOT certified: a guess entered, so check the model on all samples"
+    yield "the set that contains every optimum", summaries.describe_regions(result)
+    zero = int(result.zero_coef.sum())
+    if zero:
+        yield "features", f"{zero:,} of {len(result.zero_coef):,} are proved to be 0"
+    if result.reason:
+        yield "note", result.reason
+
+
+def _gaps(subject: Subject) -> Iterator[tuple[str, Any]]:
+    if subject.screening is not None:
+        yield (
+            "duality gap",
+            f"{summaries.describe_gap(subject.screening)}: no model has an objective that is lower "
+            "by more than that",
+        )
+    if subject.path is not None:
+        worst = subject.path.relative_gaps.max()
+        yield "duality gaps along the path", f"at most {worst:.2g} relative, on all samples"
+
+
+def _without(subject: Subject) -> Iterator[tuple[str, Any]]:
+    loo = subject.loo
+    if loo is None:
+        return
+    width = float(np.max(loo.upper - loo.lower))
+    yield (
+        "models without a sample",
+        f"what each of them says is known up to intervals of a length of at most {width:.2g}",
+    )
+
+
+def _on_file(subject: Subject, proof: Path | None) -> Iterator[tuple[str, Any]]:
+    if proof is not None:
+        name = element("code", proof.name)
+        yield "proof on file", joined([name, ", SHA-256 ", element("code", hash_of(proof))])
+        yield (
+            "to check it",
+            joined([
+                element("code", f"python safesift_check.py {proof.name} DATA"),
+                ", which needs NumPy and nothing of safesift",
+            ]),
+        )  # fmt: skip
+    elif subject.screening is not None:
+        yield "proof on file", "none was written: write_proof makes one that others can check"
+
+
+# --- classes --------------------------------------------------------------------------------
+
+
+def by_class(subject: Subject) -> Markup | None:
+    """How many samples of each label were dropped, folded and left open."""
+    result = subject.screening
+    if result is None or result.classes is None or result.labels is None:
+        return None
+    fates = {name: mask for name, mask in summaries.fates(result).items() if mask.any()}
+    labels, sizes = np.unique(result.labels, return_counts=True)
+    chosen = np.argsort(-sizes, kind="stable")[:_MOST_CLASSES]
+    rows = [
+        (str(labels[k]), *_shares(result, labels[k], int(sizes[k]), fates)) for k in sorted(chosen)
+    ]
+    head = ("label", "samples", *(name.replace("_", " ") for name in fates))
+    more = len(labels) - len(chosen)
+    note = element("p", f"{more} labels with fewer samples are not listed.") if more else None
+    return joined([element("div", table(head, rows), class_="wide"), note])
+
+
+def _shares(result: ScreeningResult, label: Any, size: int, fates: dict) -> Iterator[str]:
+    own = result.labels == label
+    yield f"{size:,}"
+    for mask in fates.values():
+        count = int((mask & own).sum())
+        yield f"{count:,} ({100 * count / size:.1f} %)"
+
+
+# --- how to come to the same ------------------------------------------------------------------
+
+
+def reproduce(subject: Subject, command: str | None) -> Markup:
+    """The call, or the command, and with which versions."""
+    versions = f"safesift {__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
+    code = command if command is not None else "\n".join(_calls(subject))
+    same = (
+        "On the same machine the result is the same to the last bit, on another one to what the "
+        "duality gap allows."
+    )
+    shown = element("pre", element("code", code), tabindex=0)
+    return joined([shown, element("p", f"Made with {versions}. {same}")])
+
+
+def _calls(subject: Subject) -> Iterator[str]:
+    yield "import safesift as ss"
+    names = {"screening": "screen", "loo": "leave_one_out"}
+    for name, function in names.items():
+        result = getattr(subject, name)
+        if result is not None:
+            yield f"{name} = ss.{function}(X, y, {_arguments(result.training)})"
+    if subject.path is not None:
+        alphas = ", ".join(f"{alpha:.6g}" for alpha in subject.path.alphas)
+        yield f"path = ss.safe_path(X, y, alphas=[{alphas}], {_arguments(subject.path.training)})"
+
+
+def _arguments(training: Training) -> str:
+    given = {name: value for name, value in vars(training).items() if value is not None}
+    if np.isnan(given["alpha"]):
+        del given["alpha"]
+    # a loss with parameters prints as the call that makes it
+    prefix = {"loss": "ss.losses.", "penalty": "ss.penalties."}
+    return ", ".join(
+        f"{name}={value!r}" if isinstance(value, str | float | bool | int)
+        else f"{name}={prefix[name]}{value!r}"
+        for name, value in given.items()
+    )  # fmt: skip
