@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import safesift as ss
 from safesift.design import as_design
 from safesift.problem.gram import WorkingGram
 from safesift.problem.inputs import make_problems
-from safesift.regions import energy, whitening
+from safesift.regions import curvature, energy, self_consistent, whitening
 from safesift.regions.ellipsoidal import EllipsoidalSet
 from safesift.regions.shape import Shape
 from safesift.solvers.driver import solve
@@ -176,7 +177,17 @@ def wide_problem(seed: int, alpha: float = 2e-3):
     ).problem
 
 
-def law_wide_verdicts(seed: int) -> None:
+def by_gap(problem):
+    """What the gap proves."""
+    return energy.GapEnergy(WorkingGram(problem.design))
+
+
+def by_curvature(problem):
+    """What the gradient proves, with as little added to a singular matrix as it takes."""
+    return curvature.Curvature(rank=problem.design.n_columns)
+
+
+def law_wide_verdicts(seed: int, region=by_gap) -> None:
     """From any point near the optimum, intervals contain its predictions."""
     rng, problem = np.random.default_rng(seed), wide_problem(seed % 10)
     best = solve(problem, tol=1e-13).at
@@ -188,15 +199,30 @@ def law_wide_verdicts(seed: int) -> None:
     point[60:][moved] += point[:20][moved]
     point[:20][moved] = 0.0
     certificate = problem.certify(problem.evaluate(point))
-    bounds = energy.GapEnergy(WorkingGram(problem.design)).build(certificate).own_bounds(problem)
+    bounds = region(problem).build(certificate).own_bounds(problem)
     room = 1e-6
     assert (bounds.lower <= best.pred + room).all() and (bounds.upper >= best.pred - room).all()
 
 
 @examples(0.2)
-@given(seed=seeds)
-def test_wide_verdicts(seed):
-    law_wide_verdicts(seed)
+@given(seed=seeds, region=st.sampled_from([by_gap, by_curvature]))
+def test_wide_verdicts(seed, region):
+    law_wide_verdicts(seed, region)
+
+
+def test_curvature_of_twin_columns_leaves_short_intervals():
+    """A ridge of 1e-10, and a norm from all of the objective, left several times that."""
+    problem = wide_problem(0)
+    found = solve(problem, tol=1e-14)
+    bounds = by_curvature(problem).build(found.certificate).own_bounds(problem)
+    assert np.median(bounds.upper - bounds.lower) < 1e-3 * np.std(found.at.pred)
+
+
+def test_mutation_a_ridge_of_curvature_that_costs_nothing(monkeypatch):
+    monkeypatch.setattr(self_consistent, "_RIDGES", (1e3,))
+    assert not fails(partial(law_wide_verdicts, region=by_curvature), 30)
+    monkeypatch.setattr(curvature, "distance_bound", lambda certificate: 0.0)
+    assert fails(partial(law_wide_verdicts, region=by_curvature), 30)
 
 
 def test_twin_columns_do_not_keep_rows_from_being_decided():

@@ -22,6 +22,7 @@ from safesift.regions.base import Everything, Intersection, TestSet
 from safesift.regions.center import Center
 from safesift.regions.curvature_models import ExactModel, NystromModel, models
 from safesift.regions.ellipsoidal import EllipsoidalSet, Hull
+from safesift.regions.energy import distance_bound
 from safesift.regions.features import FeatureSubspace, zero_features
 from safesift.regions.self_consistent import Known, SelfConsistent, bounds_of_all, self_consistent
 from safesift.regions.two_sided import sharpen
@@ -214,6 +215,9 @@ def _known_beforehand(center: Center) -> Known:
     problem, coef = center.problem, center.coef
     bound = center.norm_bound
     distance = bound + norm(coef)
+    if problem.strong_convexity == 0 and len(center.alphas) == 1:
+        # the loss at an optimum is no part of its penalty
+        distance = min(distance, distance_bound(center.certificate))
     bounds = Bounds.none_for(problem.design)
     if problem.strong_convexity > 0 and not problem.fit_intercept and len(center.alphas) == 1:
         bounds = GapBall().build(center.certificate).own_bounds(problem)

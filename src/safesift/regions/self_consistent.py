@@ -37,7 +37,7 @@ Ridges = tuple[float, ...]
 # a sample that fails is lowered to what an ellipsoid this much wider would allow
 _WIDENING = (1.1, 1.1, 1.2, 1.2, 1.3, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 # trial values of ε, relative to the curvature of the samples, and how many rows compare them
-_RIDGES = (0.0, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
+_RIDGES = (0.0, 1e-12, 1e-11, 1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 _PROBES = 50
 
 
