@@ -123,7 +123,7 @@ def test_estimators_keep_the_picture_of_scikit_learn_and_add_what_is_proved():
         assert type(model).__name__ in text, name  # scikit-learn's own
         assert "duality gap at most" in text and "dropped" in text, name
         assert model._repr_html_().count("duality gap at most") == 1, name
-    assert "1 updates; the last came about locally" in texts["tracker"]
+    assert "updates: 1; the last came about locally" in texts["tracker"]
     assert "mean score" in texts["cv"]
 
 

@@ -141,6 +141,6 @@ def _of_cross_validated(model: CrossValidated) -> Card:
 def _of_tracker(tracker: SafeTracker) -> Card:
     inner, last = _of_model(tracker), tracker.history_[-1]
     how = "locally" if last["local"] else f"by a refit ({last['why']})"
-    edits = len(tracker.history_) - 1
-    note = f"{edits} updates; the last came about {how}, {last['rows_read']:,} rows read"
-    return Card(inner.title, [note, *inner.notes], inner.shares)
+    n_updates = len(tracker.history_) - 1
+    came = f"; the last came about {how}, {last['rows_read']:,} rows read" if n_updates else ""
+    return Card(inner.title, [f"updates: {n_updates}{came}", *inner.notes], inner.shares)

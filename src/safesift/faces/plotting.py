@@ -159,7 +159,7 @@ def plot_path(path: PathResult, axes: Axes | None = None) -> Axes:
     share.set_ylim(bottom=0)
     share.set_ylabel("kept samples (dashed)")
     lines = [*axes.get_lines()[: len(_COLORS) - 1], *share.get_lines()]
-    share.legend(handles=lines, loc="upper left", framealpha=0.85, edgecolor="none", fontsize=8)
+    share.legend(handles=lines, loc="best", framealpha=0.85, edgecolor="none", fontsize=8)
     for each in (axes, share):
         each.spines["top"].set_visible(False)
     return axes
