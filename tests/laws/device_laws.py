@@ -3,11 +3,12 @@
 Every law takes a `Twin`, a small problem that can be made here and there, and a `Place`. They need
 nothing but NumPy and the library, so that they can be run wherever there is a card:
 
-    python -m tests.laws.device_laws cuda
+    python -m tests.laws.device_laws cuda cupy --problems 60
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import time
@@ -353,14 +354,14 @@ LAWS = [
 ]
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], n_problems: int) -> int:
     """Run every law on some devices; how many failed."""
     n_failed = 0
-    for name in names or ["cuda"]:
+    for name in names:
         place = place_named(name)
         for law in LAWS:
             began, n = time.perf_counter(), 0
-            for twin in twins(60):
+            for twin in twins(n_problems):
                 n += 1
                 try:
                     law(twin, place)
@@ -374,4 +375,8 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(sys.argv[1:]), 1))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("devices", nargs="*", default=["cuda"])
+    parser.add_argument("--problems", type=int, default=60, help="for each law")
+    arguments = parser.parse_args()
+    sys.exit(min(main(arguments.devices, arguments.problems), 1))
