@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.numerics import EPS, norm, row_blocks
+from safesift.arithmetic.numerics import EPS, ROOT_UNDERFLOW, norm, row_blocks, total
 from safesift.design.base import Design
 from safesift.design.dense import some_columns
 from safesift.design.rows import RowDesign, rows_of
@@ -256,11 +256,17 @@ def distance_bound(certificate: Certificate) -> float:
     L = problem.loss.proved_smoothness
     if problem.folded is None and math.isfinite(L):
         noise = L * problem.prediction_error(at) + 16 * EPS * np.abs(at.nu)
-        root = np.sqrt(problem.shares)
-        slopes = norm(root * at.nu) * (1.0 - 8 * EPS) - norm(root * noise)
-        room = math.sqrt(2.0 * L * certificate.gap)
-        least = max(slopes - room, 0.0) * (1.0 - problem.design.sum_error)
-        most = max(most - 0.5 * least * least / L, 0.0)
+        # sums in place of norms: samples may be on a device. A square that underflows makes the
+        # slopes smaller, and is given to the noise; one that overflows says nothing
+        slopes, lost = (
+            math.sqrt(total(problem.shares, values * values)) for values in (at.nu, noise)
+        )
+        error = problem.design.sum_error + 8 * EPS
+        lost = lost * (1.0 + error) + ROOT_UNDERFLOW
+        room = math.sqrt(2.0 * L * certificate.gap) * (1.0 + 8 * EPS)
+        least = max(slopes * (1.0 - error) - lost - room, 0.0) * (1.0 - 8 * EPS)
+        if math.isfinite(least):
+            most = max(most - 0.5 * least * least / L, 0.0)
     return (problem.penalty.norm_bound(most, problem.alpha) + norm(coef)) * (1.0 + 16 * EPS)
 
 
