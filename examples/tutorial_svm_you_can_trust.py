@@ -139,7 +139,7 @@ for name in ("raw, dual", "raw, primal (today's default)"):
 
 path = ss.safe_path(scaled, y, alphas=np.geomspace(1, 1e-5, 30))
 print(path.summary())
-path.plot()
+_ = path.plot()
 
 # %%
 # The best alpha
@@ -161,7 +161,7 @@ print("nothing left open:", certified.resolved)
 axes = certified.plot()
 axes.plot(grid.alphas_, 1 - grid.mean_score_path_, "x", color="#aa3377", label="the grid")
 axes.set_ylim(bottom=0.015)
-axes.legend(frameon=False)
+_ = axes.legend(frameon=False)
 
 # %%
 # So the search is over: on these folds no alpha does better, and nobody has to try a finer grid.

@@ -56,7 +56,7 @@ print(result.summary())
 # In the picture every row is a dot, and its height says how far its prediction is from where the
 # loss is flat. Below the line a row has no loss and no pull.
 
-result.plot()
+_ = result.plot()
 
 # %%
 # Why
