@@ -1,11 +1,12 @@
 """The costs by which a solver is chosen, beside what they are: passes over the data per level.
 
-    python benchmarks/costs.py [--only mnist made-1000] [--limit 20] [--repeats 3]
+    python benchmarks/costs.py [--only mnist made-1000] [--limit 20] [--repeats 3] [--within 10]
 
 Every solver that suits a problem solves it, a single fit and a path of ten alphas, to a relative
 gap of 1e-6; its seconds per level are divided by those of one evaluation, which is what a pass
 costs. Beside that stands what its `cost` says. The solver that is chosen is marked with a star, one
-that took longer than the limit, and is not measured again, with >.
+that took longer than the limit, and is not measured again, with >; those that are said to cost
+more than --within times as much as the chosen one are left out, since they are never chosen.
 """
 
 from __future__ import annotations
@@ -85,16 +86,17 @@ def races(only: list[str]) -> Iterator[tuple[str, object, object, str, bool]]:
                 yield data, X, y, loss, intercept
 
 
-def measure(only: list[str], repeats: int, limit: float) -> Iterator[Measured]:
+def measure(only: list[str], repeats: int, limit: float, within: float) -> Iterator[Measured]:
     for data, X, y, loss, intercept in races(only):
         how = {"loss": loss, "penalty": "l2", "fit_intercept": intercept}
         problem = make_problems(X, y, alpha=1e-4, **how).problem
         one = pass_seconds(problem)
         for stage, alphas in ALPHAS.items():
             chosen = choose(problem, len(alphas)).name
+            most = within * SOLVERS[chosen].cost(problem, len(alphas))
             for name, solver in SOLVERS.items():
                 estimated = solver.cost(problem, len(alphas))
-                if solver.refusal(problem) or not np.isfinite(estimated):
+                if solver.refusal(problem) or not estimated <= most:
                     continue
                 call = partial(ss.safe_path, X, y, alphas=alphas, tol=TOL, solver=name, **how)
                 spent = seconds(call, repeats, limit)
@@ -119,10 +121,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--limit", type=float, default=20.0)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--within", type=float, default=10.0)
     args = parser.parse_args()
-    found = list(measure(args.only, args.repeats, args.limit))
-    if not args.only:
-        results.write("costs", {"costs": [vars(one) for one in found]}, "costs")
+    found: list[Measured] = []
+    for one in measure(args.only, args.repeats, args.limit, args.within):
+        found.append(one)
+        # of other data what was measured before; and what there is by now is not lost
+        new = {row.data for row in found}
+        before = [row for row in results.read("costs").get("costs", []) if row["data"] not in new]
+        results.write("costs", {"costs": [*before, *map(vars, found)]}, "costs")
     wide_console().print(table(found))
 
 
