@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo check test lint bench soak reproduce clean
+.PHONY: demo check test lint bench soak reproduce docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -55,8 +55,16 @@ reproduce: $(VENV)/.paper
 	$(BIN)/safesift reproduce all --out docs/reproduction --page docs/reproduction.md \
 		--stand-in cifar10 --stand-in imdb
 
+# the site in build/site, without a warning and without a broken link; what has not changed since
+# the last time, examples included, is not run again
+docs: $(VENV)/.docs
+	$(BIN)/pytest tests/test_site.py
+	$(BIN)/sphinx-build -W --keep-going -n -d build/doctrees docs build/site
+	$(BIN)/python docs/links.py build/site
+
 clean:
 	rm -rf $(VENV) build dist paper/build paper/dist
+	rm -rf docs/api docs/gallery docs/tutorials docs/measured.md docs/measured_race.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -78,4 +86,8 @@ $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper
 	# it asks for NumPy 1, and what the race needs of it works with NumPy 2
 	$(BIN)/python -m pip install --quiet --no-deps 'adelie>=1.1.52'
+	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
 	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo

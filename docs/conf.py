@@ -1,0 +1,143 @@
+"""How Sphinx builds the site: `make docs`."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+sys.path.insert(0, str(HERE))
+
+import measured  # noqa: E402
+import staging  # noqa: E402
+
+import safesift  # noqa: E402
+
+# a name that is found when it is asked for: whoever imports by name finds it here
+sys.modules["safesift.blocks"] = safesift.blocks
+# the same pages on every machine: examples take their small stand-ins
+os.environ.pop("SAFESIFT_DATA", None)
+os.environ["MPLBACKEND"] = "Agg"
+
+project = "safesift"
+author = "the safesift developers"
+version = release = safesift.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+# a dash is a dash, and quotes in messages are as they are printed
+smartquotes = False
+# `name` in a docstring is a name: linked where it has a page, see `_linked_name`
+default_role = "py:obj"
+
+myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "substitution"]
+# formulas are written as ```math, which GitHub draws as well
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 3
+myst_substitutions = {"front_figure": measured.front().markdown()}
+
+# one file of MathJax, which has its own letters: pages read the same without a network. It comes
+# from PyPI like all else, so that neither npm nor a CDN is needed.
+_mathjax = importlib.util.find_spec("sphinx-mathjax-offline")
+mathjax_path = "tex-svg.js"
+
+html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static", str(Path(_mathjax.origin).parent / "static/mathjax/tex-svg.js")]
+html_css_files = ["site.css"]
+html_logo = "_static/logo.svg"
+html_favicon = "_static/logo.svg"
+html_title = "safesift"
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "logo": {"text": "safesift"},
+    "header_links_before_dropdown": 7,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "show_toc_level": 2,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "monokai",
+}
+html_sidebars = {"index": [], "measured": [], "measured_race": []}
+copyright = "the safesift developers, BSD-3-Clause"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": [f"../build/examples/{name}" for name in staging.GALLERIES],
+    "gallery_dirs": list(staging.GALLERIES),
+    # it starts three processes and kills one: shown, not run
+    "filename_pattern": r"/(?!on_a_cluster)\w+\.py$",
+    "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("safesift",),
+    "reference_url": {"safesift": None},
+    "backreferences_dir": "gallery/backreferences",
+    "default_thumb_file": str(HERE / "_static" / "no_picture.png"),
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "min_reported_time": 1e9,
+}
+
+
+def _our_methods(name: str) -> list[str]:
+    """Methods of a class that the library itself has given it, in the order of the alphabet."""
+    kind = getattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2])
+    return [
+        member
+        for member in dir(kind)
+        if not member.startswith("_")
+        and (function := inspect.getattr_static(kind, member)) is not None
+        and inspect.isfunction(getattr(function, "__func__", function))
+        and getattr(function, "__module__", "").startswith("safesift")
+    ]
+
+
+autosummary_context = {"our_methods": _our_methods}
+
+
+def _linked_name(app, env, node, contnode):
+    """The page of a name that is written without its module; code where it has none."""
+    if node.get("reftype") != "obj":
+        return None
+    python, name = env.get_domain("py"), f"safesift.{node['reftarget'].removeprefix('ss.')}"
+    page = node.get("refdoc", "")
+    return python.resolve_xref(env, page, app.builder, "obj", name, node, contnode) or contnode
+
+
+def _page_read(app, name, text):
+    """Pages lie directly in docs; what is deeper is made by machines, and right as it is."""
+    if "/" not in name:
+        text[0] = staging.linked(text[0], f"docs/{name}.md")
+
+
+def _include_read(app, path, parent, text):
+    text[0] = staging.linked(text[0], os.path.relpath(app.srcdir / path, ROOT))
+
+
+def setup(app):
+    app.connect("builder-inited", lambda _: staging.stage(ROOT / "build" / "examples"), 100)
+    app.connect("builder-inited", lambda _: measured.write(HERE), 100)
+    app.connect("source-read", _page_read)
+    app.connect("include-read", _include_read)
+    app.connect("missing-reference", _linked_name)
