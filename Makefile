@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo check test lint bench soak reproduce docs clean
+.PHONY: demo check test lint bench soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -45,6 +45,18 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compression_transfer.py
 	$(BIN)/python benchmarks/proofs.py
 
+# the site in build/site, without a warning and without a broken link; what has not changed since
+# the last time, examples included, is not run again
+.PHONY: docs clean-docs
+docs: $(VENV)/.docs
+	$(BIN)/pytest tests/test_site.py
+	$(BIN)/sphinx-build -W --keep-going -n -d build/doctrees docs build/site
+	$(BIN)/python docs/links.py build/site
+
+clean: clean-docs
+clean-docs:
+	rm -rf docs/api docs/gallery docs/tutorials docs/measured.md docs/measured_race.md
+
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
 	$(BIN)/python -m tests.soak
@@ -55,16 +67,8 @@ reproduce: $(VENV)/.paper
 	$(BIN)/safesift reproduce all --out docs/reproduction --page docs/reproduction.md \
 		--stand-in cifar10 --stand-in imdb
 
-# the site in build/site, without a warning and without a broken link; what has not changed since
-# the last time, examples included, is not run again
-docs: $(VENV)/.docs
-	$(BIN)/pytest tests/test_site.py
-	$(BIN)/sphinx-build -W --keep-going -n -d build/doctrees docs build/site
-	$(BIN)/python docs/links.py build/site
-
 clean:
 	rm -rf $(VENV) build dist paper/build paper/dist
-	rm -rf docs/api docs/gallery docs/tutorials docs/measured.md docs/measured_race.md
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -82,12 +86,12 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]' -e ./paper
 	touch $@ $(VENV)/.paper $(VENV)/.demo
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
+	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
+
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper
 	# it asks for NumPy 1, and what the race needs of it works with NumPy 2
 	$(BIN)/python -m pip install --quiet --no-deps 'adelie>=1.1.52'
-	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
-
-$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
 	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo

@@ -32,7 +32,8 @@ def times(value: float) -> str:
 
 
 def small(value: float) -> str:
-    return f"{value:.0e}"
+    """One digit and an exponent without zeros."""
+    return f"{value:.0e}".replace("e-0", "e-")
 
 
 def percent(value: float) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from figures import FIGURES, Column, Figure, count
+from figures import FIGURES, Column, Figure, count, small
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -85,7 +85,7 @@ class Front:
         return (
             f"**{self.ours:.2g} s against {self.theirs:.2g} s.** {self.n_alphas} models of "
             f"{self.data}{rows} along a path of alphas, each to a relative duality gap of "
-            f"{self.tol:.0e}: ours, with the proof, against the faster of LinearSVC's two solvers, "
+            f"{small(self.tol)}: ours, with the proof, against the faster of LinearSVC's two solvers, "
             f"which has to be told how far to go. {self.times:.0f} times less, on "
             f"{self.machine}; [other data give less, and some none](measured.md)."
         )

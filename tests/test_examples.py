@@ -4,7 +4,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot
 
 pytestmark = pytest.mark.slow
 
@@ -17,7 +16,6 @@ def test_example_runs(path, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     monkeypatch.setattr("sys.argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
-    pyplot.close("all")
     printed = capsys.readouterr().out
     assert printed.strip()
     assert "FAILED" not in printed
