@@ -85,8 +85,8 @@ class Front:
         return (
             f"**{self.ours:.2g} s against {self.theirs:.2g} s.** {self.n_alphas} models of "
             f"{self.data}{rows} along a path of alphas, each to a relative duality gap of "
-            f"{small(self.tol)}: ours, with the proof, against the faster of LinearSVC's two solvers, "
-            f"which has to be told how far to go. {self.times:.0f} times less, on "
+            f"{small(self.tol)}: ours, with the proof, against the faster of LinearSVC's two "
+            f"solvers, which has to be told how far to go. {self.times:.0f} times less, on "
             f"{self.machine}; [other data give less, and some none](measured.md)."
         )
 
