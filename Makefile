@@ -74,6 +74,10 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
+	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
+
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[cli,plot]'
 	touch $@
@@ -85,10 +89,6 @@ $(VENV)/.paper: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[test]' -e ./paper
 	touch $@ $(VENV)/.paper $(VENV)/.demo
-
-$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
-	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
-	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper

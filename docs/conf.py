@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -100,20 +101,47 @@ sphinx_gallery_conf = {
 }
 
 
-def _our_methods(name: str) -> list[str]:
-    """Methods of a class that the library itself has given it, in the order of the alphabet."""
-    kind = getattr(sys.modules[name.rpartition(".")[0]], name.rpartition(".")[2])
+def _our_methods(kind: type) -> list[str]:
+    """Those that the library itself has given a class, in the order of the alphabet."""
+    static = {name: inspect.getattr_static(kind, name) for name in dir(kind) if name[0] != "_"}
     return [
-        member
-        for member in dir(kind)
-        if not member.startswith("_")
-        and (function := inspect.getattr_static(kind, member)) is not None
-        and inspect.isfunction(getattr(function, "__func__", function))
-        and getattr(function, "__module__", "").startswith("safesift")
+        name
+        for name, method in static.items()
+        if inspect.isfunction(getattr(method, "__func__", method))
+        and method.__module__.startswith("safesift")
     ]
 
 
-autosummary_context = {"our_methods": _our_methods}
+def _public_classes() -> dict[str, type]:
+    """Of the package and of its public modules, by the names that their pages have."""
+    found = {}
+    for name in safesift.__all__:
+        thing = getattr(safesift, name)
+        inside = vars(thing).items() if inspect.ismodule(thing) else ()
+        found |= {f"safesift.{name}": thing} | {f"safesift.{name}.{one}": x for one, x in inside}
+    return {name: thing for name, thing in found.items() if inspect.isclass(thing)}
+
+
+# for _templates/autosummary/class.rst
+autosummary_context = {
+    "our_methods": {name: _our_methods(kind) for name, kind in _public_classes().items()}
+}
+
+
+def _as_it_is_meant(app, what, name, obj, options, lines):
+    """|x| is a number without its sign, and `coef_` ends in an underscore: reST has other ideas."""
+    lines[:] = [
+        line if line.lstrip().startswith((">>>", "...")) else _MARKUP.sub(_escaped, line)
+        for line in lines
+    ]
+
+
+# what is code already, or else what has to be escaped
+_MARKUP = re.compile(r"(`+.+?`+)|(?<!\\)(\||(?<=\w)_(?=[\s,)]))")
+
+
+def _escaped(found):
+    return found[1] or f"\\{found[2]}"
 
 
 def _linked_name(app, env, node, contnode):
@@ -138,6 +166,7 @@ def _include_read(app, path, parent, text):
 def setup(app):
     app.connect("builder-inited", lambda _: staging.stage(ROOT / "build" / "examples"), 100)
     app.connect("builder-inited", lambda _: measured.write(HERE), 100)
+    app.connect("autodoc-process-docstring", _as_it_is_meant, 600)  # after numpydoc
     app.connect("source-read", _page_read)
     app.connect("include-read", _include_read)
     app.connect("missing-reference", _linked_name)

@@ -3,7 +3,7 @@
 
 The paper's Figure 2: what a flat region does to the squared and to the logistic loss.
 
-Writes plot_losses.png. Left the squared loss with Ω = |u|, right the logistic loss with its
+Writes plot_losses.png. Left the squared loss with Ω = ``|u|``, right the logistic loss with its
 entropic Ω; the bars below are the flat regions, where samples can be dropped.
 """
 
