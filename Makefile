@@ -45,6 +45,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compression_transfer.py
 	$(BIN)/python benchmarks/proofs.py
 
+soak: $(VENV)/.test
+	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
+	$(BIN)/python -m tests.soak
+	$(BIN)/python -m tests.soak_proofs
+
 # the site in build/site, without a warning and without a broken link; what has not changed since
 # the last time, examples included, is not run again
 .PHONY: docs clean-docs
@@ -56,11 +61,6 @@ docs: $(VENV)/.docs
 clean: clean-docs
 clean-docs:
 	rm -rf docs/api docs/gallery docs/tutorials docs/measured.md docs/measured_race.md
-
-soak: $(VENV)/.test
-	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
-	$(BIN)/python -m tests.soak
-	$(BIN)/python -m tests.soak_proofs
 
 # what is finished under docs/reproduction is not run again
 reproduce: $(VENV)/.paper
