@@ -163,9 +163,14 @@ def _include_read(app, path, parent, text):
     text[0] = staging.linked(text[0], os.path.relpath(app.srcdir / path, ROOT))
 
 
+def _prepare(app):
+    staging.stage(ROOT / "build" / "examples")
+    staging.forget(HERE / "api", (HERE / "api.rst").read_text())
+    measured.write(HERE)
+
+
 def setup(app):
-    app.connect("builder-inited", lambda _: staging.stage(ROOT / "build" / "examples"), 100)
-    app.connect("builder-inited", lambda _: measured.write(HERE), 100)
+    app.connect("builder-inited", _prepare, 100)  # before galleries and pages are made of it
     app.connect("autodoc-process-docstring", _as_it_is_meant, 600)  # after numpydoc
     app.connect("source-read", _page_read)
     app.connect("include-read", _include_read)

@@ -33,7 +33,7 @@ _PAGES = {
     "paper/README.md": "paper.md",
 }
 # text, path and anchor of a link, or of a picture, that stays within the repository
-_LINK = re.compile(r"\[([^\]]*)\]\((?![\w+.-]+:|/|#)([^)#\s]+)(#[^)\s]*)?\)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![\w+.-]+:|/|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def gallery_of(example: Path | str) -> str:
@@ -58,7 +58,7 @@ def stage(folder: Path) -> None:
 def linked(text: str, origin: str) -> str:
     """A Markdown file of the repository, its links led to where the site has what they point to.
 
-    Pages that are no pages of the site are offered for download; folders, which cannot be, are
+    Files that are no pages of the site are offered for download; folders, which cannot be, are
     left as words.
 
     Parameters
@@ -76,24 +76,37 @@ def linked(text: str, origin: str) -> str:
     --------
     >>> print(linked("[a](../examples/kernels.py), [b](paths.md#x), [c](../tests)", "docs/a.md"))
     [a](gallery/kernels.rst), [b](paths.md#x), c
+    >>> print(linked("[a](../LICENSE), ![b](pictures/kernels.png)", "docs/a.md"))
+    [a](path:../LICENSE), ![b](pictures/kernels.png)
     >>> print(linked("[a](docs/paths.md), [b](README.md), [c](#x)", "CONTRIBUTING.md"))
     [a](paths.md), [b](index.md), [c](#x)
     """
     folder = posixpath.dirname(origin)
 
     def turned(found: re.Match[str]) -> str:
-        words, path, anchor = found[1], posixpath.join(folder, found[2]), found[3] or ""
-        path = posixpath.normpath(path)
+        mark, words, anchor = found[1], found[2], found[4] or ""
+        path = posixpath.normpath(posixpath.join(folder, found[3]))
         if (ROOT / path).is_dir():
             return words
-        return f"[{words}]({_page(path)}{anchor})"
+        page = posixpath.relpath(path, "docs") if mark else _page(path)
+        return f"{mark}[{words}]({page}{anchor})"
 
     return _LINK.sub(turned, text)
 
 
 def _page(path: str) -> str:
-    """From a path in the repository to one from docs."""
+    """Of a path in the repository, from docs."""
     folder, name = posixpath.split(path)
     if folder == "examples" and name.endswith(".py"):
         return f"{gallery_of(name)}/{Path(name).stem}.rst"
-    return _PAGES.get(path, posixpath.relpath(path, "docs"))
+    if path in _PAGES:
+        return _PAGES[path]
+    here = posixpath.relpath(path, "docs")
+    return f"path:{here}" if here.startswith("../") else here
+
+
+def forget(folder: Path, reference: str) -> None:
+    """Remove the pages of names that the reference no longer lists."""
+    for page in folder.glob("*.rst"):
+        if f"   {page.stem.removeprefix('safesift.')}\n" not in reference:
+            page.unlink()

@@ -104,6 +104,16 @@ def test_examples_have_a_heading_and_are_linked(example):
         assert any(f"](../examples/{example.name})" in page for page in pages)
 
 
+def test_pages_of_names_that_are_gone_are_removed(tmp_path):
+    for name in ("safesift.screen", "safesift.losses.Hinge", "safesift.gone"):
+        (tmp_path / f"{name}.rst").write_text("")
+    staging.forget(tmp_path, "   screen\n   losses.Hinge\n")
+    assert {path.stem for path in tmp_path.iterdir()} == {
+        "safesift.screen",
+        "safesift.losses.Hinge",
+    }
+
+
 def test_examples_are_copied_to_their_galleries(tmp_path):
     staging.stage(tmp_path)
     for example in staging.examples():
