@@ -41,6 +41,9 @@ extensions = [
 templates_path = ["_templates"]
 # a dash is a dash, and quotes in messages are as they are printed
 smartquotes = False
+# indented lines are commands and formulas as often as Python
+highlight_language = "none"
+toc_object_entries_show_parents = "hide"
 # `name` in a docstring is a name: linked where it has a page, see `_linked_name`
 default_role = "py:obj"
 

@@ -108,8 +108,10 @@ def races(facts: Row) -> Iterator[Row]:
         if ours is not None and found:
             best = min(found, key=lambda solver: found[solver])
             data, _, task = record["case"].partition("/")
-            yield {"data": data, "task": task.replace("_", " ").replace("-", ", "), "ours": ours,
-                   "peer": best, "theirs": found[best], "ratio": found[best] / ours}  # fmt: skip
+            for sign, words in (("_", " "), ("-", ", "), ("+", ", ")):
+                task = task.replace(sign, words)
+            yield {"data": data, "task": task, "ours": ours, "peer": best,
+                   "theirs": found[best], "ratio": found[best] / ours}  # fmt: skip
 
 
 def gaps_reached(facts: Row) -> Iterator[Row]:

@@ -83,11 +83,12 @@ class Front:
     def markdown(self) -> str:
         rows = "" if self.n_rows is None else f" ({count(self.n_rows)} rows)"
         return (
-            f"**{self.ours:.2g} s against {self.theirs:.2g} s.** {self.n_alphas} models of "
-            f"{self.data}{rows} along a path of alphas, each to a relative duality gap of "
-            f"{small(self.tol)}: ours, with the proof, against the faster of LinearSVC's two "
-            f"solvers, which has to be told how far to go. {self.times:.0f} times less, on "
-            f"{self.machine}; [other data give less, and some none](measured.md)."
+            f"**{self.ours:.2g} s against {self.theirs:.2g} s**\n\n"
+            f"{self.n_alphas} models of {self.data}{rows} along a path of alphas, each to a "
+            f"relative duality gap of {small(self.tol)}: ours, with the proof, against the faster "
+            f"of LinearSVC's two solvers, which has to be told how far to go. That is "
+            f"{self.times:.0f} times less, on {self.machine}; [other data give less, and some "
+            "none](measured.md)."
         )
 
 

@@ -170,7 +170,7 @@ def test_the_figure_of_the_front_page_is_read_from_the_race():
     race = race_of(**{"safesift": 0.5, "LIBLINEAR dual": None, "LIBLINEAR primal": 20.0})
     ridge = {"data": [{"data": "covtype", "shape": [1234, 5]}]}
     words = measured.front({"paths_vs_peers": race, "price_of_ridge": ridge}.get).markdown()
-    assert "**0.5 s against 20 s.**" in words
+    assert "**0.5 s against 20 s**" in words
     assert "10 models of covtype (1\u202f234 rows)" in words
     assert "40 times" in words
     assert "an abacus" in words
