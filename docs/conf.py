@@ -72,6 +72,9 @@ html_theme_options = {
     "navbar_align": "left",
     "navbar_end": ["theme-switcher"],
     "show_toc_level": 2,
+    # the lines of a program need the room
+    "secondary_sidebar_items": {"**": ["page-toc"]}
+    | {f"{staging.gallery_of(path)}/{path.stem}": [] for path in staging.examples()},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
