@@ -50,6 +50,18 @@ soak: $(VENV)/.test
 	$(BIN)/python -m tests.soak
 	$(BIN)/python -m tests.soak_proofs
 
+# the site in build/site, without a warning and without a broken link; what has not changed since
+# the last time, examples included, is not run again
+.PHONY: docs clean-docs
+docs: $(VENV)/.docs
+	$(BIN)/pytest tests/test_site.py
+	$(BIN)/sphinx-build -W --keep-going -n -d build/doctrees docs build/site
+	$(BIN)/python docs/links.py build/site
+
+clean: clean-docs
+clean-docs:
+	rm -rf docs/api docs/gallery docs/tutorials docs/measured.md docs/measured_race.md
+
 # what is finished under docs/reproduction is not run again
 reproduce: $(VENV)/.paper
 	$(BIN)/safesift reproduce all --out docs/reproduction --page docs/reproduction.md \
@@ -61,6 +73,10 @@ clean:
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
+	$(BIN)/python -m pip install --quiet -e '.[docs]' -e ./paper
+	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[cli,plot]'

@@ -1,4 +1,7 @@
-"""Rare-class detection: nearly all rows are trivial, and a proof says which.
+"""A rare class: nearly all rows are trivial
+=========================================
+
+A proof says which::
 
     python examples/anomaly_detection.py [anomaly_detection.png]
 
@@ -28,6 +31,10 @@ ALPHA, SHARE, FIRST = 1e-4, 0.005, 1000
 COLOURS = {"all": "#9ecae1", "kept": "#d62728"}
 
 
+# %%
+# Rare rows among many
+# --------------------
+# Raw rows, which of them are rare, and the largest value they have.
 def mnist(folder):
     with np.load(folder / "mnist.npz") as file:
         return file["X_train"].reshape(60_000, -1), file["y_train"] == 0, 255.0
@@ -62,6 +69,10 @@ def rare_class(is_rare):
     return (normal[:cut], rare[: n_rare[0]]), (normal[cut:], rare[n_rare[0] : n_rare[1]])
 
 
+# %%
+# Mining, screening, training
+# ---------------------------
+# LinearSVC is what the others are compared with.
 def svm(normal, rare, n_all):
     """LinearSVC sums its loss, so its C belongs to all rows, whichever it is given."""
     model = LinearSVC(C=1 / (2 * n_all * ALPHA), fit_intercept=False, dual=False, tol=1e-6)
@@ -126,6 +137,9 @@ def compare(name, raw, is_rare, scale, axes):
         draw_detectors(axes[1], truth, dict(zip(COLOURS, scores, strict=False)))
 
 
+# %%
+# Pictures
+# --------
 def draw_rows(axes, name, scores, kept):
     bins = np.linspace(scores.min(), scores.max(), 60)
     axes.hist(scores[~kept], bins, color=COLOURS["all"], label=f"proved trivial: {sum(~kept)}")
@@ -144,6 +158,9 @@ def draw_detectors(axes, truth, scores):
     axes.legend(frameon=False, fontsize=8)
 
 
+# %%
+# The same detector, from what is left
+# ------------------------------------
 def main(path: str = "anomaly_detection.png") -> None:
     figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.2), layout="constrained")
     for number, (name, data) in enumerate(data_sets().items()):

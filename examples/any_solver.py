@@ -1,4 +1,5 @@
-"""The same coefficients from a tenth of the rows, by any solver.
+"""The same coefficients from a tenth of the rows, by any solver
+=============================================================
 
 What is dropped must not change the divisor W of the mean loss. A solver that *sums* the loss keeps
 its constant: LinearSVC minimises ½‖w‖² + C Σ [1 − m]₊², so that C = 1/(2·W·alpha) before and after.
@@ -18,6 +19,10 @@ import safesift as ss
 ALPHA = 1e-3
 
 
+# %%
+# Solvers of others
+# -----------------
+# Each returns its coefficients for some rows.
 def linear_svc(X, y, result, alpha):
     """Sums: C belongs to all rows, whatever alpha the rows at hand have."""
     C = 1 / (2 * result.problem.divisor * ALPHA)
@@ -61,6 +66,9 @@ SOLVERS = [
 ]
 
 
+# %%
+# On all rows, and on what is left
+# --------------------------------
 def timed(solver, *arguments):
     start = time.perf_counter()
     return solver(*arguments), time.perf_counter() - start

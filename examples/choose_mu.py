@@ -1,10 +1,13 @@
-"""How large should μ be? As large as makes the wanted share of the samples droppable.
+"""How large should μ be?
+======================
+
+As large as makes the wanted share of the samples droppable.
 
 Ridge regression of disease progression (442 patients) with a flat region: draws choose_mu.png,
 the share of droppable samples and the training R² against μ.
 """
 
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import scale
 
@@ -22,9 +25,9 @@ def main() -> None:
     print(f"training R²: {choice.score:.4f}, with the squared loss {choice.original_score:.4f}")
     low, high = choice.objective.original
     print(f"the optimal value of the original problem lies in [{low:.3f}, {high:.3f}]")
-    figure = Figure(figsize=(6.8, 4.4), dpi=150, layout="constrained", facecolor="white")
-    choice.plot(figure.subplots())
-    figure.savefig("choose_mu.png")
+    figure, axes = plt.subplots(figsize=(6.8, 4.4), layout="constrained")
+    choice.plot(axes)
+    figure.savefig("choose_mu.png", dpi=150)
 
 
 if __name__ == "__main__":

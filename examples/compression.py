@@ -1,4 +1,7 @@
-"""How few samples does a classifier need? Delete more and more of them, and look.
+"""How few samples does a classifier need?
+=======================================
+
+Delete more and more of them, and look::
 
     python examples/compression.py [compression.png]
 
@@ -9,7 +12,7 @@ hard with representative samples and weights them to stand for the others.
 
 import sys
 
-from matplotlib.figure import Figure
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 
 import safesift as ss
@@ -23,9 +26,9 @@ def main() -> None:
     for fraction, kept, scores in zip(curve.fractions, curve.n_kept, curve.mean.T, strict=True):
         found = ", ".join(f"{m} {s:.3f}" for m, s in zip(curve.methods, scores, strict=True))
         print(f"{fraction:4.0%} deleted, {kept:4d} left: {found}")
-    figure = Figure(figsize=(6.4, 4.0), dpi=100, layout="constrained", facecolor="white")
-    curve.plot(figure.subplots())
-    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "compression.png")
+    figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+    curve.plot(axes)
+    figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "compression.png", dpi=100)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Error bars that keep their promise: jackknife+ intervals of a robust regression.
+"""Error bars that keep their promise
+==================================
+
+Jackknife+ intervals of a robust regression::
 
     python examples/error_bars.py [error_bars.png]
 
@@ -25,6 +28,9 @@ import safesift as ss
 TRAIN, TEST = 5000, 2000
 
 
+# %%
+# The data
+# --------
 def regression() -> tuple[np.ndarray, np.ndarray, str]:
     """Standardised, in random order."""
     file = Path(os.environ.get("SAFESIFT_DATA", ".")) / "covtype.npz"
@@ -41,6 +47,9 @@ def regression() -> tuple[np.ndarray, np.ndarray, str]:
     return (X[:, spread > 0] - X[:, spread > 0].mean(axis=0)) / spread[spread > 0], y, name
 
 
+# %%
+# All models without a sample, and intervals for new rows
+# -------------------------------------------------------
 def main() -> None:
     X, y, name = regression()
     n = min(TRAIN, len(y) * 3 // 4)

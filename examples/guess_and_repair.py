@@ -1,4 +1,7 @@
-"""A guessed radius proves nothing, but ends in the right answer when it is checked.
+"""A guessed radius, checked and repaired
+======================================
+
+A guess proves nothing, but ends in the right answer when it is checked.
 
 The l1 penalty is not strongly convex, so there is no gap ball. The paper guessed a radius; here the
 guess is far too small on purpose, and `solve_and_repair` brings back what it dropped wrongly.
@@ -16,6 +19,9 @@ def solve(problem):
     return problem.split(short_run(problem, max_passes=3000).point)
 
 
+# %%
+# Guess, look, bring back
+# -----------------------
 def main() -> None:
     X, y = make_classification(2_000, 20, n_informative=5, class_sep=1.5, random_state=0)
     X /= np.sqrt((X**2).sum(axis=1).mean())

@@ -1,4 +1,7 @@
-"""The paper's toy: easy intervals are discarded, the difficult ones give the same model.
+"""Interval targets: easy ones are discarded
+=========================================
+
+The paper's toy: the difficult intervals alone give the same model.
 
 Twenty intervals, two features of which one matters, an l1 penalty, 20 steps of the ellipsoid
 method. Run `python examples/interval_regression.py [PICTURE]`; it draws interval_regression.png.
@@ -18,6 +21,9 @@ ALPHA = 0.02
 DIFFICULT, EASY = "#d62728", "#1f77b4"
 
 
+# %%
+# The data
+# --------
 def intervals(n_samples: int = 20) -> tuple[np.ndarray, np.ndarray]:
     """A signal from the first feature only, known up to intervals of their own widths."""
     rng = np.random.default_rng(3)
@@ -27,6 +33,9 @@ def intervals(n_samples: int = 20) -> tuple[np.ndarray, np.ndarray]:
     return X, np.column_stack([signal - below, signal + above])
 
 
+# %%
+# The picture
+# -----------
 def draw(X: np.ndarray, Y: np.ndarray, keep: np.ndarray, pred: np.ndarray, path: Path) -> None:
     """Intervals over the feature that matters: red where kept, blue where discarded."""
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
@@ -44,9 +53,11 @@ def draw(X: np.ndarray, Y: np.ndarray, keep: np.ndarray, pred: np.ndarray, path:
     axes.legend(frameon=False, loc="upper left")
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
-    plt.close(figure)
 
 
+# %%
+# Screening, and two fits that agree
+# ----------------------------------
 def main(path: Path) -> None:
     X, Y = intervals()
     result = ss.screen(

@@ -1,11 +1,14 @@
-"""Encode digits by a convolutional kernel network, and see what a linear model makes of it.
+"""Digits, encoded by a convolutional kernel network
+=================================================
+
+And what a linear model makes of it.
 
 Draws kernel_network.png: the anchors of the first layer, a digit, and some of its maps. Needs the
 package in the folder paper: pip install ./paper
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
 
 import safesift as ss
@@ -15,6 +18,9 @@ from safesift_paper.features.arrays import NumpyArrays
 N_TRAIN = 1000
 
 
+# %%
+# Pixels against features
+# -----------------------
 def main() -> None:
     X, y = load_digits(return_X_y=True)
     layers = (KernelLayer(3, 32, 1, 2.0), KernelLayer(2, 48, 2, 4.0))
@@ -29,12 +35,15 @@ def main() -> None:
     draw(network, X[4]).savefig("kernel_network.png", dpi=80)
 
 
-def draw(network: ConvolutionalKernelNetwork, digit: np.ndarray) -> Figure:
+# %%
+# What the network sees
+# ---------------------
+def draw(network: ConvolutionalKernelNetwork, digit: np.ndarray) -> plt.Figure:
     layer = network.layers_[0]
     image = digit.reshape(1, 8, 8, 1)
     maps = layer.apply(image.astype(layer.anchors.dtype), NumpyArrays())[0]
     strongest = np.argsort(-np.abs(maps).sum(axis=(0, 1)))[:8]
-    figure = Figure(figsize=(9, 3.2), layout="constrained", facecolor="white")
+    figure = plt.figure(figsize=(9, 3.2), layout="constrained")
     left, middle, right = figure.subfigures(1, 3, width_ratios=[2, 1, 1])
     left.suptitle("anchors")
     for axes, anchor in zip(left.subplots(4, 8).flat, layer.anchors, strict=True):

@@ -1,4 +1,7 @@
-"""A kernel machine along a path of alphas: which samples can matter, and which provably cannot.
+"""A kernel machine along a path of alphas
+=======================================
+
+Which samples can matter, and which provably cannot::
 
     python examples/kernels.py [kernels.png]
 
@@ -21,6 +24,9 @@ import safesift as ss
 ALPHAS, GAMMA = (1e-2, 1e-3, 1e-4), 2.0
 
 
+# %%
+# The path, and the same machines without what was dropped
+# --------------------------------------------------------
 def main(picture: str) -> None:
     X, y = make_moons(600, noise=0.2, random_state=0)
     path = ss.safe_kernel_path(X, y, alphas=ALPHAS, gamma=GAMMA, fit_intercept=True)
@@ -39,6 +45,9 @@ def main(picture: str) -> None:
     figure.savefig(picture, dpi=70)
 
 
+# %%
+# The picture
+# -----------
 def draw(axes, X, y, path, k) -> None:
     kept = path.kept[k]
     across, up = np.meshgrid(np.linspace(-1.6, 2.6, 120), np.linspace(-1.2, 1.8, 100))

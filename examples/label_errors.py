@@ -1,4 +1,7 @@
-"""Find wrong labels: samples that are most at odds with the model of all others.
+"""Find wrong labels
+=================
+
+They are on samples that are most at odds with the model of all others::
 
     python examples/label_errors.py [label_errors.png]
 
@@ -28,6 +31,9 @@ import safesift as ss
 SHARE, ROWS = 0.03, 5000
 
 
+# %%
+# Digits, some with a wrong label
+# -------------------------------
 def digits() -> tuple[np.ndarray, np.ndarray]:
     """Pixels of norm 1 and labels."""
     file = Path(os.environ.get("SAFESIFT_DATA", ".")) / "mnist.npz"
@@ -47,6 +53,9 @@ def planted(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.where(wrong, (y + rng.integers(1, 10, len(y))) % 10, y), wrong
 
 
+# %%
+# What others do
+# --------------
 def cleanlab_ranking(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """The most doubtful first; None where cleanlab is not installed."""
     try:
@@ -58,6 +67,9 @@ def cleanlab_ranking(X: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     return np.argsort(get_label_quality_scores(y, probabilities), kind="stable")
 
 
+# %%
+# Who is most suspicious
+# ----------------------
 def main() -> None:
     X, true = digits()
     y, wrong = planted(true)

@@ -1,4 +1,7 @@
-"""Data larger than memory: an exact, certified model of Parquet files in a few passes.
+"""Data larger than memory
+=======================
+
+An exact, certified model of Parquet files in a few passes::
 
     python examples/larger_than_memory.py [rows]
 
@@ -20,6 +23,9 @@ import safesift as ss
 COLUMNS, PER_FILE = 20, 50_000
 
 
+# %%
+# Files as they might lie around
+# ------------------------------
 def write(folder: Path, n_rows: int) -> None:
     """Clicks of some days: many columns, a label, a weight."""
     for day in range(-(-n_rows // PER_FILE)):
@@ -36,6 +42,9 @@ def write(folder: Path, n_rows: int) -> None:
         pq.write_table(table, folder / f"day={day}" / "clicks.parquet", row_group_size=10_000)
 
 
+# %%
+# A model, a path, and the rows that matter
+# -----------------------------------------
 def main() -> None:
     n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 200_000
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,11 +1,15 @@
-"""A model of rows that are on a cluster: only sums travel, and a lost worker changes nothing.
+"""Rows on a cluster
+=================
+
+Only sums travel, and a lost worker changes nothing::
 
     python examples/on_a_cluster.py [rows]              # three processes of this machine
     python examples/on_a_cluster.py 1000000000 tcp://scheduler:8786
 
 Makes a dask frame whose partitions stay on the workers (100 000 rows by default), fits a model of
 it, kills a worker in the middle of a second fit, and compares both with what the threads of this
-process find: to the last bit.
+process find: to the last bit. (On the site it is shown without its output, since it starts
+processes, and ends one of them by force.)
 """
 
 import os
@@ -26,6 +30,9 @@ import safesift as ss
 COLUMNS, PER_PART, MEMORY = 20, 5_000, "30 MB"
 
 
+# %%
+# Partitions that any worker can make
+# -----------------------------------
 def clicks(part: int) -> pd.DataFrame:
     """A partition: many columns, a label, a weight. Any worker makes the same one."""
     rng = np.random.default_rng(part)
@@ -44,6 +51,9 @@ def block(part: int) -> tuple:
     return X, frame["label"].to_numpy(), frame["w"].to_numpy()
 
 
+# %%
+# Two fits on the workers, one here
+# ---------------------------------
 def untrained() -> ss.SafeClassifier:
     """Whoever solves the sample draws random numbers: the same for all."""
     return ss.SafeClassifier(alpha=1e-4, random_state=0)

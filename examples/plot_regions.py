@@ -1,4 +1,7 @@
-"""Draw the regions: one step of the ellipsoid method, and five regions around one centre.
+"""Regions that contain the optimum
+================================
+
+One step of the ellipsoid method, and five regions around one centre::
 
     python examples/plot_regions.py [regions.png]
 
@@ -24,6 +27,9 @@ from safesift.regions import Curvature, Ellipsoid, GapBall, TestSet
 ANGLES = np.linspace(0.0, 2.0 * np.pi, 721)
 
 
+# %%
+# A problem with two features
+# ---------------------------
 def toy():
     """A squared hinge with two features, and a centre a little off its optimum."""
     rng = np.random.default_rng(3)
@@ -45,6 +51,9 @@ def outline(test_set: TestSet) -> np.ndarray:
     return height[:, None] * directions + slope[:, None] * across
 
 
+# %%
+# Outlines, and how much they decide
+# ----------------------------------
 def draw_step(axes, problem, best, at) -> None:
     ball, step = (
         GapBall().build(problem.certify(at)),
@@ -93,6 +102,9 @@ def finish(axes, best, at) -> None:
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=9)
 
 
+# %%
+# Both pictures
+# -------------
 def main(path: str = "regions.png") -> None:
     problem, best, at = toy()
     figure, axes = plt.subplots(1, 2, figsize=(10, 6.2), layout="constrained")

@@ -1,4 +1,7 @@
-"""A screener between the scaler and the classifier, in imbalanced-learn's Pipeline.
+"""A screener in a Pipeline
+========================
+
+Between the scaler and the classifier, in imbalanced-learn's Pipeline.
 
 Screening depends on the scale of the features, so the scaler comes first; a Pipeline resamples for
 fitting only, so predictions are made for every row. An estimator that sums the loss (LinearSVC)
@@ -18,6 +21,9 @@ import safesift as ss
 ALPHA = 1e-2
 
 
+# %%
+# An estimator that sums, and one that averages
+# ---------------------------------------------
 def main() -> None:
     X, y = load_breast_cancer(return_X_y=True)
 

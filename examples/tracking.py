@@ -1,4 +1,7 @@
-"""Follow a stream that drifts: a moving window, updated in place of being fitted again.
+"""Follow a stream that drifts
+===========================
+
+A moving window, updated in place of being fitted again::
 
     python examples/tracking.py [tracking.png]
 
@@ -22,6 +25,9 @@ import safesift as ss
 WINDOW, STEP, N_STEPS = 10_000, 50, 100
 
 
+# %%
+# Two clouds that turn
+# --------------------
 def drifting(n: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     angle = np.linspace(0.0, np.pi, n)
@@ -30,6 +36,9 @@ def drifting(n: int) -> tuple[np.ndarray, np.ndarray]:
     return (2 * y - 1)[:, None] * middle + rng.normal(size=(n, 6)), y
 
 
+# %%
+# Update by update, beside a fresh fit
+# ------------------------------------
 def main() -> None:
     X, y = drifting(WINDOW + (N_STEPS + 1) * STEP)
     model = ss.SafeClassifier(alpha=1e-3)
@@ -55,6 +64,9 @@ def main() -> None:
     draw(np.array(scores), [update["rows_read"] for update in updates])
 
 
+# %%
+# The picture
+# -----------
 def draw(scores: np.ndarray, rows_read: list[int]) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3))
     smooth = np.apply_along_axis(np.convolve, 0, scores, np.full(8, 0.125), mode="valid")

@@ -1,4 +1,7 @@
-"""The validation error of every alpha at once, between proved bounds.
+"""The validation error of every alpha at once
+===========================================
+
+Between proved bounds::
 
     python examples/whole_curve_of_alpha.py [certified_alpha.png] [rows]
 
@@ -24,6 +27,9 @@ from sklearn.preprocessing import scale
 import safesift as ss
 
 
+# %%
+# The data
+# --------
 def samples(n_rows: int) -> tuple[np.ndarray, np.ndarray, float]:
     file = Path(os.environ.get("SAFESIFT_DATA", ".")) / "a9a.svmlight.bz2"
     if file.exists():
@@ -33,6 +39,9 @@ def samples(n_rows: int) -> tuple[np.ndarray, np.ndarray, float]:
     return scale(X), y, 5e-3
 
 
+# %%
+# The band in which all errors lie
+# --------------------------------
 def main() -> None:
     X, y, epsilon = samples(int(sys.argv[2]) if len(sys.argv) > 2 else 2000)
     began = time.perf_counter()

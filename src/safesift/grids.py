@@ -109,7 +109,12 @@ class Grid:
 
 
 class Edge(NamedTuple):
-    """An end of a grid, and what lies beyond it: in words."""
+    """An end of a grid, and what lies beyond it: in words.
+
+    Attributes
+    ----------
+    end, beyond : str
+    """
 
     end: str
     beyond: str
@@ -252,6 +257,10 @@ def alpha_max(problem: Problem, *, n_jobs: int | None = None) -> float:
         Its own alpha does not matter; a constraint has none, see `radius_min`.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
+
+    Returns
+    -------
+    float
     """
     gradient = _constant_gradient(problem)
     threshold = problem.penalty.sparse_threshold(1.0)
@@ -277,6 +286,10 @@ def radius_min(problem: Problem, *, n_jobs: int | None = None) -> float:
         Its own radius does not matter.
     n_jobs : int, optional
         Threads, as joblib counts them; by default as many as the process may use.
+
+    Returns
+    -------
+    float
     """
     gradient = _constant_gradient(problem)
     one_norm = isinstance(problem.penalty, L1Ball)
@@ -286,7 +299,15 @@ def radius_min(problem: Problem, *, n_jobs: int | None = None) -> float:
 
 
 def check_eps(eps: float | None, alphas_given: bool) -> None:
-    """Refuse an eps that is none, or that has nothing to say."""
+    """Refuse an eps that is none, or that has nothing to say.
+
+    Parameters
+    ----------
+    eps : float or None
+        Should be in (0, 1).
+    alphas_given : bool
+        Whether there is a grid already.
+    """
     if eps is None:
         return
     if alphas_given:
@@ -359,7 +380,17 @@ def _variances(problem: Problem) -> Array:
 
 
 def check_levels(alphas: Any) -> Array:
-    """Given alphas, or radii, in the order in which they are given; an error for what is none."""
+    """Given alphas, or radii, in the order in which they are given; an error for what is none.
+
+    Parameters
+    ----------
+    alphas : sequence of float
+        Positive and finite.
+
+    Returns
+    -------
+    array of shape (n_alphas,)
+    """
     try:
         levels = np.array(alphas, dtype=np.float64)
     except (TypeError, ValueError):

@@ -45,6 +45,10 @@ def arrays(
         one that was killed goes on there. It belongs to one run: with other data or arguments it
         is refused. It is read with `pickle`, so name none that others may write to.
 
+    Returns
+    -------
+    BlockSource
+
     Examples
     --------
     >>> import numpy as np
@@ -77,6 +81,10 @@ def calls(
     n_blocks : int
     memory, scale, checkpoint
         As for `arrays`.
+
+    Returns
+    -------
+    BlockSource
     """
     return CallSource(make_block, n_blocks, memory, scale, checkpoint)
 
@@ -104,6 +112,10 @@ def parquet(
     weight : str, optional
     memory, scale, checkpoint
         As for `arrays`.
+
+    Returns
+    -------
+    BlockSource
     """
     return FileSource(paths, "parquet", target, columns, weight, memory, scale, checkpoint)
 
@@ -118,7 +130,17 @@ def csv(
     scale: str | None = None,
     checkpoint: str | Path | None = None,
 ) -> BlockSource:
-    """CSV files with a header, each read from its beginning in every pass; see `parquet`."""
+    """CSV files with a header, each read from its beginning in every pass.
+
+    Parameters
+    ----------
+    paths, target, columns, weight, memory, scale, checkpoint
+        As for `parquet`.
+
+    Returns
+    -------
+    BlockSource
+    """
     return FileSource(paths, "csv", target, columns, weight, memory, scale, checkpoint)
 
 
@@ -132,7 +154,17 @@ def arrow(
     scale: str | None = None,
     checkpoint: str | Path | None = None,
 ) -> BlockSource:
-    """Arrow IPC files; see `parquet`."""
+    """Arrow IPC files.
+
+    Parameters
+    ----------
+    paths, target, columns, weight, memory, scale, checkpoint
+        As for `parquet`.
+
+    Returns
+    -------
+    BlockSource
+    """
     return FileSource(paths, "arrow", target, columns, weight, memory, scale, checkpoint)
 
 
@@ -146,7 +178,17 @@ def feather(
     scale: str | None = None,
     checkpoint: str | Path | None = None,
 ) -> BlockSource:
-    """Feather files (version 2); see `parquet`."""
+    """Feather files (version 2).
+
+    Parameters
+    ----------
+    paths, target, columns, weight, memory, scale, checkpoint
+        As for `parquet`.
+
+    Returns
+    -------
+    BlockSource
+    """
     return FileSource(paths, "feather", target, columns, weight, memory, scale, checkpoint)
 
 
@@ -177,5 +219,9 @@ def dask(
         The features of a frame; by default all columns but target and weight.
     memory, scale
         As for `arrays`.
+
+    Returns
+    -------
+    BlockSource
     """
     return DaskSource(X, y, weight, target, columns, memory, scale)

@@ -25,6 +25,11 @@ class Piece(Brief):
 
     Fields may be arrays, one entry per sample. The interval is (lower, upper); decisions need
     strict containment, so whether its ends belong to it does not matter.
+
+    Attributes
+    ----------
+    lower, upper : float or array of shape (n_samples,)
+    quadratic, linear, constant : float or array of shape (n_samples,)
     """
 
     lower: Any

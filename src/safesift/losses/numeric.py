@@ -121,7 +121,15 @@ class _Numeric(Loss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumericMargin(_Numeric, MarginLoss):
-    """φ(y·prediction) for a numeric φ; made by `from_function` and `infimum_convolution`."""
+    """φ(y·prediction) for a numeric φ; made by `from_function` and `infimum_convolution`.
+
+    Parameters
+    ----------
+    phi : Convolved
+        φ, tabulated.
+    floor : callable, optional
+        From two arrays of ends to the least curvature of φ between them.
+    """
 
     def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
         return self.phi.conjugate_size(np.multiply(y, nu, dtype=np.float64))
@@ -132,7 +140,15 @@ class NumericMargin(_Numeric, MarginLoss):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NumericResidual(_Numeric, ResidualLoss):
-    """φ(prediction − y) for a numeric φ; made by `from_function` and `infimum_convolution`."""
+    """φ(prediction − y) for a numeric φ; made by `from_function` and `infimum_convolution`.
+
+    Parameters
+    ----------
+    phi : Convolved
+        φ, tabulated.
+    floor : callable, optional
+        From two arrays of ends to the least curvature of φ between them.
+    """
 
     def conjugate_size(self, nu: ArrayLike, y: ArrayLike) -> Array:
         nu = np.asarray(nu, dtype=np.float64)

@@ -19,6 +19,11 @@ class Subgradient(NamedTuple):
 
     The slack is 0 for a true subgradient. It is positive where a point numerically on the
     boundary of a ball is treated as lying on it.
+
+    Attributes
+    ----------
+    vector : array of shape (n_features,)
+    slack : float
     """
 
     vector: Array

@@ -25,7 +25,12 @@ _LARGEST_GRAM = 5000
 
 
 class Bounds(NamedTuple):
-    """lower ≤ a_iᵀx* (+ intercept) ≤ upper for every row and every optimum."""
+    """lower ≤ aᵢᵀx* (+ intercept) ≤ upper for every row and every optimum.
+
+    Attributes
+    ----------
+    lower, upper : array of shape (n_samples,)
+    """
 
     lower: Array
     upper: Array
@@ -45,6 +50,7 @@ class Bounds(NamedTuple):
         return cls(nothing - np.inf, nothing + np.inf)
 
     def take(self, rows: slice | NDArray) -> Bounds:
+        """Those of some rows."""
         return Bounds(self.lower[rows], self.upper[rows])
 
     def intersect(self, other: Bounds) -> Bounds:

@@ -39,7 +39,13 @@ _UP = 1.0 + 8 * EPS
 
 
 class Ball(NamedTuple):
-    """{ x : ‖x − center‖ ≤ radius } in the penalised coordinates."""
+    """{ x : ‖x − center‖ ≤ radius } in the penalised coordinates.
+
+    Attributes
+    ----------
+    center : array of shape (n_features,)
+    radius : float
+    """
 
     center: Array
     radius: float

@@ -123,7 +123,14 @@ def clean(bounds: Bounds) -> Bounds:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Intersection(TestSet):
-    """Several sets that all contain every optimum: the best bound of them, per row."""
+    """Several sets that all contain every optimum: the best bound of them, per row.
+
+    Attributes
+    ----------
+    members : tuple of TestSet
+    why : str
+        Why there is nothing better, for whoever reads about the set.
+    """
 
     members: tuple[TestSet, ...]
     why: str = ""

@@ -82,7 +82,14 @@ class AlphaBall(_Previous):
 
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """Rows that were added to, or removed from, a data set."""
+    """Rows that were added to, or removed from, a data set.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    sample_weight : array of shape (n_rows,), optional
+    """
 
     X: Any
     y: Array

@@ -58,6 +58,8 @@ class CertifiedAlpha(Shown):
         The alphas at which models were found, solved for or stepped to from one nearby, and their
         errors, nearly: only `error` and `intervals` are proved.
     metric : str
+    training : Training
+        Loss, penalty and intercept of the models.
     """
 
     alpha: float
@@ -130,16 +132,16 @@ def certify_alpha(
         The ends of the interval.
     cv : int, splitter or iterable, default=5
         As in `SafeClassifierCV`.
-    epsilon : float, default=1e-3
-        How much better another alpha may be, in units of the metric: it ends when that is proved.
-        0 asks for the exact best error.
-    alpha_tol : float, default=1e-9
-        Intervals whose ends are nearer than that, relatively, are not cut any more.
     metric : {"zero_one", "absolute", "squared", "pinball"}, optional
         The validation error, averaged over held-out samples with their weights: the share of wrong
         labels for a classification, the squared error for a regression by default.
     quantile : float in (0, 1), default=0.5
         Of metric="pinball".
+    epsilon : float, default=1e-3
+        How much better another alpha may be, in units of the metric: it ends when that is proved.
+        0 asks for the exact best error.
+    alpha_tol : float, default=1e-9
+        Intervals whose ends are nearer than that, relatively, are not cut any more.
     max_solves : int, default=2000
         About the most alphas to find models at, ten at least where the loss is smooth and the
         penalty l2; what is not proved by then is `unresolved`.

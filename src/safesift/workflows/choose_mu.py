@@ -234,9 +234,9 @@ def mu_for_fraction(
     ----------
     X, y, loss, penalty, alpha, l1_ratio, fit_intercept, sample_weight
         As in `safesift.screen`.
+    omega : str, Omega or callable, default="l1"
     fraction : float, default=0.5
         The share of the samples, between 0 and 1.
-    omega : str, Omega or callable, default="l1"
     fraction_tol : float, default=0.01
         How close to `fraction` is close enough.
     n_jobs : int, optional

@@ -159,6 +159,9 @@ class Verdicts(Shown):
         Threads for what is computed when it is asked for.
     labels : array, optional
         Of all samples, as they were given.
+    problem, certificate, region, decisions
+        Where there is one problem: what was solved, what is proved at the centre, the set that
+        holds every optimum, and what it decides.
     """
 
     parts: tuple[Screened, ...]
@@ -345,6 +348,16 @@ class ScreeningResult(Reported, Verdicts):
 
         If it solves the problem of the kept (or reduced) rows and every decided sample lies on
         its piece at it, it solves the full problem, whatever region the decisions came from.
+
+        Parameters
+        ----------
+        coef : array of shape (n_features,), or (n_classes, n_features) with several classes
+        intercept : float or array of shape (n_classes,), default=0.0
+
+        Returns
+        -------
+        Check
+            Which samples contradict, and the duality gap on all rows.
         """
         points = check_points([part.problem for part in self.parts], coef, intercept)
         checks = [part.check(point) for part, point in zip(self.parts, points, strict=True)]

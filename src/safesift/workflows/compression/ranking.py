@@ -327,6 +327,10 @@ def rank_samples(
         Weight of the penalty, next to the mean loss.
     l1_ratio : float in [0, 1), optional
         Share of the l1 norm in penalty="elastic_net", 0.5 by default; None with any other.
+    fit_intercept : bool, default=True
+        The model has an intercept that is not penalised.
+    sample_weight : array of shape (n_samples,), optional
+        Samples of weight 0 come last.
     method : {"screening", "margin", "random", "leverage", "hybrid"}, default="screening"
         * "screening": the value of the screening test, as in the paper: how far the bounds of a
           region on the prediction at the optimum reach out of the flat piece of the loss. Negative
@@ -338,10 +342,6 @@ def rank_samples(
         * "random": uniform, whatever the weights: those that are drawn keep them.
         * "hybrid": minus the budget from which on a sample is kept by `compress`, up to a few
           exchanges: hard samples mixed with representative ones.
-    fit_intercept : bool, default=True
-        The model has an intercept that is not penalised.
-    sample_weight : array of shape (n_samples,), optional
-        Samples of weight 0 come last.
     screening : str or Region, default="auto"
         The region of the screening test: a name of `safesift.regions.REGIONS` or an object.
     n_jobs : int, optional

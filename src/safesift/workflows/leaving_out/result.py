@@ -78,6 +78,14 @@ class LeaveOneOut(Reported):
     classes : array or None
     columns : tuple of str or None
         The names of the features, where X was a frame.
+    y, sample_weight : arrays of shape (n_samples,)
+        What was trained on.
+    groups : array of shape (n_samples,)
+        Who leaves together, by numbers from 0.
+    parts, points
+        The problems, one for each of several classes, and the models of all samples.
+    n_jobs : int or None
+        Threads for what is computed when it is asked for.
     """
 
     decision: Array
@@ -149,6 +157,15 @@ class LeaveOneOut(Reported):
 
         By how far the decision value of the own label is below the largest other one, by the
         residual, or by the distance to the interval: likely errors of labels or targets.
+
+        Parameters
+        ----------
+        k : int, default=20
+
+        Returns
+        -------
+        array of shape (k,)
+            Row numbers.
         """
         k = min(check_count("k", k), len(self.decision))
         return np.argsort(-self.strangeness, kind="stable")[:k]

@@ -162,6 +162,11 @@ def engine(client: Any) -> Iterator[None]:
     client : distributed.Client
         Workers need safesift, and have to see the files of the source under the same names.
 
+    Yields
+    ------
+    None
+        A block of `with`, in which the cluster is used.
+
     Examples
     --------
     >>> import safesift as ss

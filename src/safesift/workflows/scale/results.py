@@ -48,6 +48,10 @@ class BlockScreening(Shown):
         Measured on all rows: of the scaled problem, where columns were scaled.
     passes : int
         Over the data.
+    classes : array or None
+        The labels; the second of two stands for 1.
+    certified : bool
+        True: nothing is guessed.
     """
 
     solution: Solution
