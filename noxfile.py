@@ -22,6 +22,14 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 PYTHONS = nox.project.python_versions(PROJECT)
 DIST = Path("dist")
 
+# files whose form others have laid down
+SCHEMAS = {
+    "citation-file-format": "CITATION.cff",
+    "dependabot": ".github/dependabot.yml",
+    "github-workflows": ".github/workflows/ci.yml",
+    "readthedocs": ".readthedocs.yaml",
+}
+
 # what the oldest dependencies are tried on: every layer, and whoever talks to another library
 ON_OLDEST = (
     "tests/test_known_fits.py",
@@ -38,7 +46,8 @@ def repository(session: nox.Session) -> None:
     session.install(*nox.project.dependency_groups(PROJECT, "repository"))
     session.run("repo-review", ".")
     session.run("pre-commit", "validate-config")
-    session.run("actionlint")
+    for schema, path in SCHEMAS.items():
+        session.run("check-jsonschema", "--builtin-schema", f"vendor.{schema}", path)
     session.run("zizmor", "--offline", ".github")
 
 
