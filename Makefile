@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo check test lint bench soak reproduce clean
+.PHONY: demo check test lint bench soak reproduce release clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -67,8 +67,12 @@ reproduce: $(VENV)/.paper
 	$(BIN)/safesift reproduce all --out docs/reproduction --page docs/reproduction.md \
 		--stand-in cifar10 --stand-in imdb
 
+# the wheel on every Python that is found, and on the oldest dependencies: see noxfile.py
+release: $(VENV)/.release
+	$(BIN)/nox
+
 clean:
-	rm -rf $(VENV) build dist paper/build paper/dist
+	rm -rf $(VENV) .nox build dist paper/build paper/dist
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -102,3 +106,7 @@ $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	# it asks for NumPy 1, and what the race needs of it works with NumPy 2
 	$(BIN)/python -m pip install --quiet --no-deps 'adelie>=1.1.52'
 	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
+
+$(VENV)/.release: $(VENV)/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --group release
+	touch $@

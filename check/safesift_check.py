@@ -811,7 +811,7 @@ def check_expected(s, wishes):
     facts |= {"loss": s["loss"]["name"], "penalty": facts.pop("name")}
     for wish in filter(None, re.split(r",(?=\w+=)", wishes)):
         name, equals, wanted = wish.strip().partition("=")
-        readable(equals and name in facts, f"give NAME=VALUE, the name one of {sorted(facts)}")
+        readable(bool(equals) and name in facts, f"give NAME=VALUE, the name one of {sorted(facts)}")
         said, same = facts[name], wanted in (str(facts[name]), json.dumps(facts[name]))
         if type(said) is float:
             same = said <= float(wanted) if name == "gap" else said == float(wanted)

@@ -392,7 +392,7 @@ def test_reasons_are_what_was_measured(cancer):
 
 def test_a_reason_names_the_column(cancer):
     X, y = cancer
-    table = pd.DataFrame(X, columns=[f"c{k}" for k in range(X.shape[1])])
+    table = pd.DataFrame(X.copy(), columns=[f"c{k}" for k in range(X.shape[1])])
     table["c3"] *= 1e8
     result = ss.screen(table, y, effort="quick")
     assert (

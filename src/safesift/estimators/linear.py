@@ -283,7 +283,7 @@ class LinearModel(Followable, ShowsFit, BaseEstimator):
     # --- parameters -------------------------------------------------------------------------
 
     def _checked_loss(self) -> Loss:
-        table = {name: loss for name, loss in LOSSES.items() if loss.task == self._task}
+        table = {name: loss for name, loss in LOSSES.items() if loss().task == self._task}
         known = isinstance(self.loss, str) and self.loss in LOSSES
         loss = resolve("loss", self.loss, LOSSES if known else table, Loss)
         if loss.task != self._task:

@@ -185,7 +185,7 @@ def _check_parts(model: ModelFile) -> None:
         if not isinstance(given, dict) or not set(given) <= known:
             raise ValueError(f"{key!r} has parameters that {part['name']} does not have.")
         _numbers(f"the parameters of {key!r}", list(given.values()), len(given))
-    task = LOSSES[model.loss["name"]].task
+    task = LOSSES[model.loss["name"]]().task
     if (task == "classification") != (model.labels is not None):
         raise ValueError(f"'labels' do not go with the loss {model.loss['name']}.")
 

@@ -84,11 +84,11 @@ class SummedRisk(Risk):
     size: float
 
     @property
-    def best_constant(self) -> Constant:  # type: ignore[override]
+    def best_constant(self) -> Constant:
         return self.constant
 
     @property
-    def unit(self) -> float:  # type: ignore[override]
+    def unit(self) -> float:
         return self.size
 
 

@@ -19,7 +19,8 @@ from safesift.workflows.tracking.data import Change, Data
 Array = NDArray[np.float64]
 
 _LABELS = np.array([-1.0, 1.0])
-_ENDS, _COEFFICIENTS = ("lower", "upper"), ("quadratic", "linear", "constant")
+# the fields of a piece that are asked for together
+_FIELDS = {"ends": ("lower", "upper"), "terms": ("quadratic", "linear", "constant")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +44,13 @@ class PieceTable:
 
     def locate(self, y: NDArray, pred: Array) -> tuple[NDArray[np.intp], Array]:
         """The piece that each prediction is on, and its distance from the ends of the piece."""
-        lower, upper = self._table(_ENDS, y).take(self._kinds(y), axis=2)
+        lower, upper = self._table("ends", y).take(self._kinds(y), axis=2)
         room = np.minimum(pred - lower, upper - pred)
         return room.argmax(axis=0), room.max(axis=0)
 
     def terms(self, y: NDArray, which: NDArray[np.integer], weights: Array) -> Terms:
         """What rows contribute on the given pieces."""
-        return Terms(*(weights * self._table(_COEFFICIENTS, y)[:, which, self._kinds(y)]))
+        return Terms(*(weights * self._table("terms", y)[:, which, self._kinds(y)]))
 
     def sizes(self, y: NDArray) -> Array | float:
         """The sizes of the numbers that predictions are compared with."""
@@ -59,17 +60,19 @@ class PieceTable:
         """What the loss takes: numbers as they are, labels as -1 and 1."""
         return _LABELS[self._kinds(y)] if self.classification else y
 
-    def _table(self, names: tuple[str, ...], y: NDArray) -> Array:
+    def _table(self, which: str, y: NDArray) -> Array:
         """Fields of the pieces, of shape (n_fields, n_pieces, n_kinds of rows)."""
-        return self._of_labels[names] if self.classification else _stacked(self.loss, names, y)
+        if self.classification:
+            return self._of_labels[which]
+        return _stacked(self.loss, _FIELDS[which], y)
 
     def _kinds(self, y: NDArray) -> NDArray[np.intp]:
         """Labels are of two kinds, whatever the number of rows; every number is its own."""
         return (y == self.label).astype(np.intp) if self.classification else np.arange(len(y))
 
     @cached_property
-    def _of_labels(self) -> dict[tuple[str, ...], Array]:
-        return {names: _stacked(self.loss, names, _LABELS) for names in (_ENDS, _COEFFICIENTS)}
+    def _of_labels(self) -> dict[str, Array]:
+        return {which: _stacked(self.loss, names, _LABELS) for which, names in _FIELDS.items()}
 
 
 def made_of_pieces(loss: Loss) -> bool:
