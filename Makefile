@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo check test lint bench soak reproduce clean
+.PHONY: demo check test lint bench benchopt soak reproduce clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -44,6 +44,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compression.py
 	$(BIN)/python benchmarks/compression_transfer.py
 	$(BIN)/python benchmarks/proofs.py
+
+# the race in benchopt's form, small; benchopt would not see that the library has changed
+benchopt: $(VENV)/.bench
+	$(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/quick.yml \
+		--no-cache --no-display
 
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
