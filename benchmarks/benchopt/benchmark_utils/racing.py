@@ -32,6 +32,11 @@ class CertifiedGap(StoppingCriterion):
         super().__init__(strategy=strategy, key_to_monitor=key_to_monitor, minimize=minimize,
                          target=target, patience=patience)  # fmt: skip
 
+    def init_stop_val(self) -> float:
+        """Where a solver names its loosest tolerance: that one, and none that is infinite."""
+        infinite = super().init_stop_val()
+        return getattr(self.solver, "loosest", infinite)
+
     def check_convergence(self, objective_list: list[dict[str, Any]]) -> tuple[bool, float]:
         """Whether to stop, and how far it is on its way, in decades of the gap."""
         gaps = np.array([found[self.key_to_monitor_] for found in objective_list])
@@ -62,14 +67,16 @@ class RaceSolver(BaseSolver):
         self._path = PathSolver(self.contestant, squared_hinge(penalty, intercept), alphas)
         self._path.prepare(X, y)
 
+    @property
+    def loosest(self) -> float:
+        return self._path.loosest
+
     def run(self, tolerance: float) -> None:
-        """The first tolerance is infinite."""
-        self._models = self._path.solve(min(tolerance, self._path.loosest))
+        self._models = self._path.solve(tolerance)
 
     def get_next(self, tolerance: float) -> float:
-        """In the steps of the race, from the loosest on."""
-        path = getattr(self, "_path", None)
-        return min(tolerance, np.inf if path is None else path.loosest) / TIGHTER
+        """In the steps of the race."""
+        return tolerance / TIGHTER
 
     def get_result(self) -> dict[str, np.ndarray]:
         return {"coefs": self._models.coefs, "intercepts": self._models.intercepts}
