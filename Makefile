@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo check test lint bench soak reproduce release clean
+.PHONY: demo check test lint bench benchopt docs clean-docs soak reproduce release clean
 
 demo: $(VENV)/.demo
 	$(BIN)/safesift demo
@@ -45,6 +45,11 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/compression_transfer.py
 	$(BIN)/python benchmarks/proofs.py
 
+# the race in benchopt's form, small; benchopt would not see that the library has changed
+benchopt: $(VENV)/.bench
+	$(BIN)/benchopt run benchmarks/benchopt --config benchmarks/benchopt/quick.yml \
+		--no-cache --no-display
+
 soak: $(VENV)/.test
 	HYPOTHESIS_PROFILE=soak $(BIN)/pytest -n 2 tests/laws
 	$(BIN)/python -m tests.soak
@@ -52,7 +57,6 @@ soak: $(VENV)/.test
 
 # the site in build/site, without a warning and without a broken link; what has not changed since
 # the last time, examples included, is not run again
-.PHONY: docs clean-docs
 docs: $(VENV)/.docs
 	$(BIN)/pytest tests/test_site.py
 	$(BIN)/sphinx-build -W --keep-going -n -d build/doctrees docs build/site

@@ -25,7 +25,8 @@ import safesift as ss
 
 Tell = Callable[..., None]
 
-_TIGHTER = math.sqrt(10.0)
+# from one of a solver's own tolerances to the next
+TIGHTER = math.sqrt(10.0)
 # after so many steps without progress a tighter tolerance is of no use to a solver
 _STUCK_STEPS, _TIGHTEST = 6, 1e-15
 # all that a search tries may take that many times the time a solver has
@@ -80,6 +81,8 @@ class Contestant(ABC):
 
     # memory orders: of a dense and of a sparse matrix
     storages: tuple[str, str] = ("C", "csr")
+    # its own tolerance of a model that is hardly one
+    loosest: float = 0.1
 
     @abstractmethod
     def prepare(self, X: Any, y: np.ndarray) -> None:
@@ -125,7 +128,7 @@ class Other(Contestant):
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
-        self.storages = peer.storages
+        self.storages, self.loosest = peer.storages, peer.loosest
         self._looser: dict[str, tuple[float, ...]] = {}
 
     def prepare(self, X: Any, y: np.ndarray) -> None:
@@ -133,7 +136,7 @@ class Other(Contestant):
 
     def trial(self, stages: Sequence[Stage]) -> None:
         """One loose fit, and one that starts from it."""
-        alpha, tol = stages[0].alphas[0], self._peer.loosest
+        alpha, tol = stages[0].alphas[0], self.loosest
         self._peer.solve(alpha, tol, self._peer.solve(alpha, tol, None))
 
     def search(self, stage: Stage, evaluator: Evaluator, tell: Tell) -> Found | None:
@@ -230,7 +233,7 @@ class _Search:
             if reached or hopeless or self._stuck or self._late(seconds):
                 self._stuck |= hopeless and not reached
                 return answer, Point(alpha, tol, seconds, found.gap, bool(reached), by_excess)
-            tol /= _TIGHTER
+            tol /= TIGHTER
 
     def _late(self, seconds: float) -> bool:
         limit = self._stage.limit
@@ -283,7 +286,7 @@ class Ours(Contestant):
             reached = all(one.gap <= stage.tol for one in found)
             if reached or tol < _LEAST_SHARE * stage.tol:
                 return Found(stage, None, reached)
-            tol /= _TIGHTER
+            tol /= TIGHTER
 
     def _lower_bounds(self, stage: Stage, evaluator: Evaluator) -> Floors | None:
         """On the optimal values, from a run to a smaller gap; None where there are none."""

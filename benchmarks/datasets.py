@@ -123,11 +123,11 @@ def electricity() -> Dataset:
         return Dataset(2.0 * file["X"] - 1.0, file["y"])
 
 
-def synthetic() -> Dataset:
-    """Made up, for trying things out without any file: 3000 × 20, noisy labels."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((3000, 20)) / np.sqrt(20)
-    signal = X @ rng.standard_normal(20) + 0.3 * rng.standard_normal(3000)
+def synthetic(rows: int = 3000, columns: int = 20, seed: int = 0) -> Dataset:
+    """Made up, for trying things out without any file: noisy labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, columns)) / np.sqrt(columns)
+    signal = X @ rng.standard_normal(columns) + 0.3 * rng.standard_normal(rows)
     return Dataset(X, np.where(signal > 0, 1.0, -1.0))
 
 

@@ -22,7 +22,7 @@ from contestants import Contestant, Fitted, Other, Ours, Tell, killed_after, tim
 from peer import Unsuited, storages, stored
 from peers import PEERS
 from runs import OURS, Run, Stage, load
-from tasks import Evaluator
+from tasks import Evaluator, Task
 
 # what takes no longer than so many seconds in all is repeated that many times as often
 _SHORT, _MORE = 1.0, 3
@@ -33,9 +33,9 @@ _TRIAL_TIME, _LEAST_TRIAL = 4.0, 30.0
 def race(run: Run, tell: Tell) -> None:
     """All stages; a stage is left out, without a word, whose looser one took too long."""
     X, y = load(run.data)
-    contestant = _contestant(run)
+    contestant = make_contestant(run.solver, run.task, run.threads)
     try:
-        kind = _prepared(contestant, X, y, run)
+        kind = prepare(contestant, X, y, run.stages, run.storage)
     except Unsuited as reason:
         tell("unsuited", why=str(reason))
         return
@@ -49,10 +49,11 @@ def race(run: Run, tell: Tell) -> None:
             late |= set() if in_time else {stage.name}
 
 
-def _contestant(run: Run) -> Contestant:
-    if run.solver == OURS:
-        return Ours(run.task, run.threads)
-    return Other(PEERS[run.solver].make(run.task, run.threads))
+def make_contestant(solver: str, task: Task, threads: int) -> Contestant:
+    """Ours, or one of `PEERS`, by name."""
+    if solver == OURS:
+        return Ours(task, threads)
+    return Other(PEERS[solver].make(task, threads))
 
 
 def _race_stage(
@@ -106,17 +107,20 @@ def _again(times: Sequence[float], repeats: int, limit: float) -> bool:
     return len(times) < most and sum(times) + times[-1] <= limit
 
 
-def _prepared(contestant: Contestant, X: Any, y: np.ndarray, run: Run) -> str:
+def prepare(
+    contestant: Contestant, X: Any, y: np.ndarray, stages: Sequence[Stage],
+    storage: str | None = None,
+) -> str:  # fmt: skip
     """Hand over the data in the storage of the fastest trial, after one that compiles."""
-    kinds = storages(X, contestant.storages) if run.storage is None else [run.storage]
+    kinds = storages(X, contestant.storages) if storage is None else [storage]
     few, seconds = _few_rows(y), {}
-    with killed_after(max(_TRIAL_TIME * run.stages[0].limit, _LEAST_TRIAL)):
+    with killed_after(max(_TRIAL_TIME * stages[0].limit, _LEAST_TRIAL)):
         for kind in kinds:
             contestant.prepare(stored(X[few], kind), y[few])
-            contestant.trial(run.stages)
+            contestant.trial(stages)
             contestant.prepare(stored(X, kind), y)
             if len(kinds) > 1:
-                seconds[kind] = _trial_seconds(partial(contestant.trial, run.stages))
+                seconds[kind] = _trial_seconds(partial(contestant.trial, stages))
     best = min(kinds, key=lambda kind: seconds.get(kind, 0.0))
     if best != kinds[-1]:
         contestant.prepare(stored(X, best), y)

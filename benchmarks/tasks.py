@@ -107,10 +107,15 @@ class Evaluator:
         ]
         return Measure(max(one.gap for one in found), max(one.excess for one in found))
 
+    def values(self, model: Model, alpha: float) -> list[float]:
+        """P of every problem at the model."""
+        known = zip(self._problems, self._points(model), strict=True)
+        return [problem.at_level(float(alpha)).primal(point) for problem, point in known]
+
     def floors(self, model: Model, alpha: float, gaps: Sequence[float]) -> list[float]:
         """The lower bounds on the optimal values that a model with certified gaps amounts to."""
-        known = zip(self._problems, self._points(model), gaps, strict=True)
-        return [p.at_level(float(alpha)).primal(point) - float(gap) for p, point, gap in known]
+        known = zip(self.values(model, alpha), gaps, strict=True)
+        return [value - float(gap) for value, gap in known]
 
     def _measure(self, problem: Any, point: np.ndarray, floor: float) -> Measure:
         own = problem.certify(problem.evaluate(point))
