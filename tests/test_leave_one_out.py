@@ -336,3 +336,13 @@ def test_units_of_columns_do_not_spoil_the_intervals():
         model = ss.SafeClassifier(alpha=1e-4, tol=1e-9).fit(X[left], y[left])
         value = model.decision_function(X[[row]])[0]
         assert loo.lower[row] - 1e-3 <= value <= loo.upper[row] + 1e-3
+
+
+def test_models_that_are_not_settled_among_a_support_are_no_noise():
+    """Of some of them the radius is infinite, and the size of a feature outside 0."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 40)) + 0.5 * rng.normal(size=(300, 1))
+    y = X[:, :3].sum(axis=1) / 2.0 + rng.normal(size=300) > 0
+    X = np.hstack([X, np.zeros((300, 1))])  # a column of zeros is outside of every support
+    loo = ss.leave_one_out(X, y, loss="smoothed_hinge", penalty="elastic_net", alpha=1e-2)
+    assert np.isfinite(loo.upper - loo.lower).all()

@@ -72,6 +72,8 @@ class SupportSpace:
         found[:, columns] = self.inner.points(moves)
         return found
 
+    # of a model that is not settled the radius is ∞: times 0 that is no number, and no proof
+    @np.errstate(invalid="ignore")
     def models(self, groups: Groups, todo: Rows, shifts: Array, keep: bool = False) -> Models:
         """The models without each of some groups, unsettled where the support may change."""
         found = Models.empty(groups, self.inner.base.n_columns if keep else 0)
