@@ -145,10 +145,11 @@ def test_what_is_not_measured_is_left_out():
     assert measured.section(LITTLE, {"runs": [{"who": "they"}]}) == ""
 
 
-def test_every_file_of_results_that_is_there_is_shown():
+@pytest.mark.parametrize("source", sorted({figure.source for figure in FIGURES}))
+def test_every_file_of_results_that_is_there_is_shown(source):
     page = measured.page()
-    for figure in FIGURES:
-        assert (f"## {figure.title}\n" in page) == bool(measured.read(figure.source)), figure.title
+    titles = [figure.title for figure in FIGURES if figure.source == source]
+    assert any(f"## {title}\n" in page for title in titles) == bool(measured.read(source))
 
 
 def race_of(**solvers):
