@@ -126,7 +126,7 @@ def test_examples_are_copied_to_their_galleries(tmp_path):
 
 LITTLE = Figure(
     "speeds", "speeds.py", "Speeds", "How fast.", entries("runs"),
-    (Column("who", "who", plain), Column("s", ("seconds", "fit"), digits)),
+    (Column("who", "who", plain), Column("s", ("seconds", "fit"), digits), Column("x", "x")),
 )  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def test_a_figure_says_what_is_in_its_file():
 
 def test_what_is_not_measured_is_left_out():
     rows = [{"who": "we", "seconds": {"fit": 2.0}}, {"who": "they"}, {}]
-    assert measured.section(LITTLE, {"runs": rows}).count("|") == 9
+    assert measured.section(LITTLE, {"runs": rows}).count("|") == 9  # two columns, three lines
     assert measured.section(LITTLE, {}) == ""
     assert measured.section(LITTLE, {"runs": [{"who": "they"}]}) == ""
 
