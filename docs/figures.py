@@ -33,7 +33,7 @@ def times(value: float) -> str:
 
 def small(value: float) -> str:
     """One digit and an exponent without zeros."""
-    return f"{value:.0e}".replace("e-0", "e-")
+    return f"{value:.0e}".replace("e-0", "e-") if value else "0"
 
 
 def percent(value: float) -> str:

@@ -38,13 +38,19 @@ def page(figures: Iterable[Figure] = FIGURES, reader: Reader = read) -> str:
 
 
 def section(figure: Figure, facts: dict[str, Any]) -> str:
-    """A heading, what is measured, on which machine, and the table; nothing without rows."""
-    rows = [[column.text(row) for column in figure.columns] for row in figure.rows(facts)]
-    rows = [cells for cells in rows if any(cell != Column.NOTHING for cell in cells[1:])]
+    """A heading, what is measured, the table, on which machine; nothing without rows."""
+    known = list(figure.rows(facts))
+    columns = [one for one in figure.columns if any(_is_told(one.text(row)) for row in known)]
+    rows = [[column.text(row) for column in columns] for row in known]
+    rows = [cells for cells in rows if any(map(_is_told, cells[1:]))]
     if not rows:
         return ""
     words = f"{figure.words} `benchmarks/{figure.script}` measures it."
-    return "\n\n".join([f"## {figure.title}", words, table(figure.columns, rows), machine(facts)])
+    return "\n\n".join([f"## {figure.title}", words, table(columns, rows), machine(facts)])
+
+
+def _is_told(cell: str) -> bool:
+    return cell != Column.NOTHING
 
 
 def table(columns: Iterable[Column], rows: Iterable[list[str]]) -> str:
