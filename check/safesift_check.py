@@ -810,8 +810,8 @@ def check_expected(s, wishes):
     facts = s | s["loss"] | s["penalty"] | {"gap": max(s["gaps"])}
     facts |= {"loss": s["loss"]["name"], "penalty": facts.pop("name")}
     for wish in filter(None, re.split(r",(?=\w+=)", wishes)):
-        name, equals, wanted = wish.strip().partition("=")
-        readable(bool(equals) and name in facts, f"give NAME=VALUE, the name one of {sorted(facts)}")
+        name, _, wanted = wish.strip().partition("=")
+        readable("=" in wish and name in facts, f"give NAME=VALUE, the name one of {sorted(facts)}")
         said, same = facts[name], wanted in (str(facts[name]), json.dumps(facts[name]))
         if type(said) is float:
             same = said <= float(wanted) if name == "gap" else said == float(wanted)

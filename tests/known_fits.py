@@ -29,7 +29,10 @@ _WIDTHS = _RNG.exponential(0.5, size=240)
 _ENDS = np.column_stack([_NUMBERS - _WIDTHS, _NUMBERS + _WIDTHS])
 _ENDS[::7, 1], _ENDS[3::7, 0] = np.inf, -np.inf
 _WEIGHTS = _RNG.integers(0, 3, size=240).astype(float)
-_WIDE = sparse.random(150, 900, density=0.02, random_state=3, format="csr")
+# what scipy.sparse.random draws, but for SciPy 1.12
+_DRAW = np.random.RandomState(3)
+_PLACES = np.unravel_index(_DRAW.choice(150 * 900, size=2700, replace=False), (150, 900), order="F")
+_WIDE = sparse.csr_matrix((_DRAW.uniform(size=2700), _PLACES), shape=(150, 900))
 _WIDE_LABELS = np.where(_WIDE @ _RNG.normal(size=900) > 0, 1, -1)
 # dense with more columns than a cold Newton method takes on
 _BROAD = _RNG.normal(size=(80, 620))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from safesift.cli.commands import cli
 from safesift.faces import demo
 from safesift.faces.demo_forgetting import forget
+from tests.cli_files import run
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +52,7 @@ def test_the_story_has_the_numbers(findings):
 
 def test_command(tmp_path, findings, monkeypatch):
     monkeypatch.setattr(demo, "experiment", lambda: findings)
-    result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / "picture.png")])
+    result = run("demo", "--output", tmp_path / "picture.png")
     assert result.exit_code == 0, result.output
     assert f"The picture is in {tmp_path / 'picture.png'}." in result.stdout
     assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
@@ -71,7 +70,7 @@ def test_without_matplotlib(tmp_path, findings, monkeypatch, capsys):
 @pytest.mark.parametrize("name", ["picture.nonsense", "absent/picture.png"])
 def test_a_picture_that_cannot_be_written(tmp_path, findings, monkeypatch, name):
     monkeypatch.setattr(demo, "experiment", lambda: findings)
-    result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / name)])
+    result = run("demo", "--output", tmp_path / name)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert not any(tmp_path.iterdir())
