@@ -117,8 +117,9 @@ def test_options_that_commands_share_are_declared_once():
         assert ours.default == theirs.default, name
     source = (ROOT / "src" / "safesift" / "cli" / "commands.py").read_text()
     for name in ('"--output"', '"--json"', '"--overwrite"', '"--target"'):
-        # that of the demo is a picture, of fit a model, of predict a table of its own
-        expected = 4 if name == '"--output"' else 1
+        # that of the demo is a picture, of fit a model, of predict a table of its own, of report a
+        # page
+        expected = 5 if name == '"--output"' else 1
         assert source.count(name) == expected, name
 
 

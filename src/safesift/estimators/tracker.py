@@ -294,12 +294,8 @@ class SafeTracker(ProvesEdits, ShowsFit, MetaEstimatorMixin, BaseEstimator):
         if model.verbose:
             print(", ".join(f"{name} {value}" for name, value in record.items()))
         model._warn(parameters.settings, version.missed, len(version.missed))
-        self.__dict__.update(
-            estimator_=model,
-            history_=[*history, record],
-            _tracking=tracking,
-            _parameters=parameters,
-        )
+        fitted = {"estimator_": model, "history_": [*history, record]}
+        self.__dict__.update(**fitted, _tracking=tracking, _parameters=parameters)
         return self
 
     def _check(self) -> None:
