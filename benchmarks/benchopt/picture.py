@@ -1,8 +1,8 @@
 """Draws docs/pictures/benchopt.png: the smallest gap to be had in so many seconds.
 
-A panel per problem and data of the last run. A run counts with the shortest of its repetitions, and runs
-are left out that take longer than one of the same solver with a smaller gap: tolerances that were
-not met any sooner, or a machine that had other things to do.
+A panel per problem and data of the last run. A run counts with the shortest of its repetitions.
+Runs are left out that took longer than one of the same solver with a smaller gap: a tolerance that
+was not met any sooner, or a machine that had other things to do.
 
 python benchmarks/benchopt/picture.py [outputs/some_run.parquet]
 """
