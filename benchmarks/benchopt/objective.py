@@ -18,7 +18,7 @@ class Objective(BaseObjective):
 
     name = "Squared hinge"
     requirements = ["pip::safesift"]
-    min_benchopt_version = "1.9"
+    min_benchopt_version = "1.10"
 
     # decades: from the first alpha of a path to its last
     parameters = {
