@@ -52,10 +52,15 @@ def faults_of_source(found: Files) -> list[str]:
     return [*_differences(found, "src/"), *(f"{name} does not belong in it" for name in others)]
 
 
+def package() -> list[Path]:
+    """The files of the package and of the checker, whatever they are."""
+    files = [path for path in (SRC / "safesift").rglob("*") if path.is_file()]
+    return [*SRC.glob("*.py"), *(path for path in files if path.parent.name != "__pycache__")]
+
+
 def _differences(found: Files, folder: str) -> list[str]:
     """Files of the package that are missing, or not what they are in the checkout."""
-    package = [*(SRC / "safesift").rglob("*.py"), SRC / "safesift" / "py.typed", *SRC.glob("*.py")]
-    expected = {folder + path.relative_to(SRC).as_posix(): path.read_bytes() for path in package}
+    expected = {folder + path.relative_to(SRC).as_posix(): path.read_bytes() for path in package()}
     faults = [f"{name} is missing" for name in expected.keys() - found.keys()]
     same = expected.keys() & found.keys()
     return faults + [f"{name} is not the file" for name in same if found[name] != expected[name]]

@@ -73,6 +73,9 @@ def fits_and_proves(folder: Path) -> None:
     path = ss.safe_path(X, y, loss="hinge", alphas=[0.1], fit_intercept=False)
     assert path.relative_gaps[0] <= 1e-6
 
+    # made of files that are no Python
+    assert result.report(folder / "report.html").read_text().startswith("<!doctype html>")
+
     result.write_proof(folder / "proof.npz")
     np.savez(folder / "data.npz", X=X, y=y)
     checked = run("-I", "-m", "safesift_check", folder / "proof.npz", folder / "data.npz")

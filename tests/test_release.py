@@ -73,17 +73,16 @@ def test_the_checker_is_linked_whole() -> None:
         assert link.is_symlink() and link.resolve() == ROOT / "check" / link.name
 
 
-def package(folder: str) -> dict[str, bytes]:
+def whole(folder: str) -> dict[str, bytes]:
     """What belongs into an archive."""
-    paths = [*archives.SRC.glob("*.py"), *(archives.SRC / "safesift").rglob("*.py")]
-    paths.append(archives.SRC / "safesift" / "py.typed")
-    return {folder + str(path.relative_to(archives.SRC)): path.read_bytes() for path in paths}
+    paths = {folder + str(path.relative_to(archives.SRC)): path for path in archives.package()}
+    return {name: path.read_bytes() for name, path in paths.items()}
 
 
 def test_archives_as_they_should_be() -> None:
-    assert archives.faults_of_wheel(package("") | {"safesift-0.1.0.dist-info/RECORD": b""}) == []
+    assert archives.faults_of_wheel(whole("") | {"safesift-0.1.0.dist-info/RECORD": b""}) == []
     about = {"pyproject.toml": b"", "src/safesift.egg-info/SOURCES.txt": b""}
-    assert archives.faults_of_source(package("src/") | about) == []
+    assert archives.faults_of_source(whole("src/") | about) == []
 
 
 @pytest.mark.parametrize(
@@ -91,13 +90,14 @@ def test_archives_as_they_should_be() -> None:
     [
         ({"safesift_check.py": b""}, "safesift_check.py is not the file"),  # a link, for instance
         ({"safesift/py.typed": None}, "safesift/py.typed is missing"),
+        ({"safesift/faces/reports/page.js": None}, "safesift/faces/reports/page.js is missing"),
         ({"tests/test_release.py": b""}, "tests does not belong in it"),
         ({"safesift_paper/__init__.py": b""}, "safesift_paper does not belong in it"),
     ],
 )
 def test_faults_of_archives_are_found(change: dict[str, bytes | None], fault: str) -> None:
     changed = {
-        name: content for name, content in (package("") | change).items() if content is not None
+        name: content for name, content in (whole("") | change).items() if content is not None
     }
     assert archives.faults_of_wheel(changed) == [fault]
 
