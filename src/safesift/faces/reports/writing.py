@@ -116,7 +116,8 @@ def _sections(
         if subject.problem is not None:
             yield "rows", "The hardest samples and the most doubtful ones", listed(subject, source)
         yield "features", "Features that matter", important(subject)
-        yield "along", "Along alpha", drawn.get("path")
+        if subject.path is not None:
+            yield "along", f"Along {subject.path.parameter}", drawn.get("path")
         yield "again", "How to come to the same result", reproduce(subject, command)
 
     return [Section(*one) for one in present() if one[2] is not None], numbers
