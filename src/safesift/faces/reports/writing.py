@@ -62,6 +62,8 @@ def check_page(path: Path) -> None:
         raise ValueError(f"{path.name} is no page: give it the extension .html.")
     if not path.resolve().parent.is_dir():
         raise ValueError(f"{path}: there is no such directory for the page, make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory: choose another name for the page.")
 
 
 def _check(proof: Path | None, subject: Subject, data: Any) -> None:
