@@ -89,6 +89,27 @@ def test_sorting(browser, pages):
     assert texts == sorted(texts) and len(set(texts)) == 2
 
 
+def test_sorting_what_is_infinite_or_missing(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.7 * rng.normal(size=60) > 0
+    cells = [None, 3.0, np.inf, "text", -np.inf, np.nan, -2.0, 10**400]
+    mixed = np.array([[cells[k % len(cells)]] for k in range(60)], dtype=object)
+    opened(browser, ss.screen(X, y, alpha=1e-2).report(tmp_path / "mixed.html", mixed))
+    *_, head = browser.find_elements("css selector", "#samples th button")
+    last = len(browser.find_elements("css selector", "#samples th"))
+    for expected in (
+        ["inf", "3", "-2", "-inf", "text", ""],
+        ["-inf", "-2", "3", "inf", "text", ""],
+    ):
+        head.click()
+        # to a script a number that large is infinite
+        shown = [text.replace("1.000e+400", "inf") for text in column(browser, last)]
+        assert list(dict.fromkeys(shown)) == expected
+        assert shown == sorted(shown, key=expected.index)
+    assert browser.get_log("browser") == []
+
+
 def test_filtering(browser, pages):
     opened(browser, pages / "whole.html")
     before = len(column(browser, 1))

@@ -152,6 +152,7 @@ def test_nothing_is_asked_of_a_network(tmp_path, screened):
 
 def test_what_cannot_be_is_one_sentence_before_anything_is_written(tmp_path, screened, path):
     other = ss.screen(WINE, KIND > 0, alpha=1e-2)
+    (tmp_path / "folder.html").mkdir()
     refused = {
         "extension .html": lambda: screened.report(tmp_path / "r.pdf"),
         "no such directory": lambda: screened.report(tmp_path / "none" / "r.html"),
@@ -160,6 +161,7 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_written(tmp_path, scr
             tmp_path / "r.html", also=[ss.leave_one_out(WINE, KIND > 0, alpha=1e-2)]
         ),
         "second ScreeningResult": lambda: screened.report(tmp_path / "r.html", also=[other]),
+        "is a directory": lambda: screened.report(tmp_path / "folder.html"),
         "no such file": lambda: screened.report(tmp_path / "r.html", proof=tmp_path / "p.npz"),
         "does not know its samples": lambda: path.report(tmp_path / "r.html", X),
     }
@@ -168,6 +170,8 @@ def test_what_cannot_be_is_one_sentence_before_anything_is_written(tmp_path, scr
             call()
     with pytest.raises(TypeError, match="holds a SafeClassifier"):
         screened.report(tmp_path / "r.html", also=[ss.SafeClassifier()])
+    with pytest.raises(TypeError, match="also is a PathResult: pass a list"):
+        screened.report(tmp_path / "r.html", also=path)
     assert not (tmp_path / "r.html").exists()
 
 
@@ -220,6 +224,17 @@ def test_command_with_a_proof_tells_where_it_is(table):
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["page"] == str(page)
     assert hashlib.sha256(proof.read_bytes()).hexdigest() in read(page)[1]
+
+
+def test_command_and_page_count_rows_of_weight_0_alike(tmp_path):
+    frame = DATA.frame.assign(weight=np.arange(569) % 2)
+    frame.to_csv(tmp_path / "weighted.csv", index=False)
+    page = tmp_path / "r.html"
+    done = run(tmp_path / "weighted.csv", "--target", "target", "--weights", "weight",
+               "--scale", "standard", "-o", page)  # fmt: skip
+    assert done.exit_code == 0, done.output
+    (told,) = re.findall(r"(\d+) of\s+569\s+rows\s+cannot", done.output)
+    assert int(told) > 285 and f"{told} of 569 samples cannot" in read(page)[1]
 
 
 def test_command_refuses_in_one_sentence(table):

@@ -176,7 +176,9 @@ def show_reported(facts: Facts) -> None:
     """Print where the page is, and what it says first."""
     console = Console()
     console.print(
-        f"[bold]{escape(place(facts['page'], 'output'))}[/bold]: {facts['dropped']} of "
+        f"[bold]{escape(place(facts['page'], 'output'))}[/bold]: "
+        # those of weight 0 among them, as on the page
+        f"{facts['samples'] - facts['kept']} of "
         f"{facts['samples']} rows cannot change the model",
         highlight=False,
     )

@@ -18,6 +18,8 @@ FATE_COLORS = {
     "weightless": "#999999",
 }
 _EMPTY = frozenset({"meta", "input", "circle", "line", "path", "rect"})
+# so much of a text is shown
+_LONGEST = 200
 
 
 class Markup(str):
@@ -63,7 +65,14 @@ def _text(value: Any) -> str:
     # a control character has no place in a page, and some end it
     if isinstance(value, Markup):
         return value
-    return escape("".join(" " if ord(c) < 32 and c not in "\n\t" else c for c in str(value)))
+    text = "".join(" " if ord(c) < 32 and c not in "\n\t" else c for c in str(value))
+    # half of a surrogate pair, as in file names that are no UTF-8, cannot be written
+    return escape(text.encode("utf-8", "replace").decode())
+
+
+def brief(text: str) -> str:
+    """A text, or its beginning where it is long."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.devices.arrays import on_host
+from safesift.faces.markup import brief
 from safesift.workflows.ranges import RangeResult
 from safesift.workflows.verdicts import ScreeningResult, Verdicts
 
@@ -103,7 +104,7 @@ def describe_labels(classes: Sequence[Any] | NDArray) -> str:
     """Which label of a classification stands for which sign."""
     # numbers in a file of text are read as floats: 1.0 was written as 1, most likely
     names = [
-        str(label).removesuffix(".0") if isinstance(label, float) else str(label)
+        brief(str(label).removesuffix(".0") if isinstance(label, float) else str(label))
         for label in classes
     ]
     if len(names) == 2:

@@ -33,13 +33,13 @@ class Training:
         penalty, alpha = self.penalty, f" alpha={self.alpha:g},"
         if math.isnan(self.alpha):
             alpha = ""
-        elif (ball := self._constraint) is not None:
+        elif (ball := self.constraint) is not None:
             penalty, alpha = ball, ""
         intercept = "an intercept" if self.fit_intercept else "no intercept"
         return f"{self.loss} and {penalty}{ratio},{alpha} {intercept}"
 
     @property
-    def _constraint(self) -> Penalty | None:
+    def constraint(self) -> Penalty | None:
         """A ball, which has a radius, and to which alpha means nothing."""
         named = PENALTIES.get(self.penalty) if isinstance(self.penalty, str) else None
         penalty = self.penalty if named is None else named()

@@ -54,4 +54,6 @@ class Reported(Shown):
         Path
             Of the page.
         """
+        if not isinstance(also, Sequence):
+            raise TypeError(f"also is a {type(also).__name__}: pass a list of results.")
         return provided("write_report")([self, *also], path, data=data, proof=proof)

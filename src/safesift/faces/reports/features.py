@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.faces.markup import Markup, element, joined, table
+from safesift.faces.reports.cells import shown
 from safesift.faces.reports.pictures import Picture, across, curve, upright, upwards
 from safesift.faces.reports.subject import Subject
 from safesift.workflows.path import PathResult
@@ -75,7 +76,7 @@ def _head(subject: Subject, effect: Array) -> list[str]:
         return ["feature", "coefficient", "effect", ""]
     if len(effect) > _CLASSES or subject.classes is None:
         return ["feature", "largest effect", ""]
-    return ["feature", *(f"effect for {label}" for label in subject.classes), ""]
+    return ["feature", *(f"effect for {shown(label)}" for label in subject.classes), ""]
 
 
 def _columns(subject: Subject, effect: Array, column: int) -> list[float]:
@@ -102,10 +103,11 @@ def along(subject: Subject) -> tuple[Markup, dict[str, Any]] | None:
         return None
     spread = spreads(subject)
     scale = np.ones(path.coefs.shape[1]) if spread is None else spread
-    order = np.argsort(-path.alphas)
+    # a large alpha, and a small radius, hold the coefficients back most
+    order = np.argsort(path.alphas if path.parameter == "radius" else -path.alphas, kind="stable")
     chosen = most_important(path.coefs * scale, _CURVES)
     lines = (path.coefs * scale)[order][:, chosen]
-    x = across(path.alphas.max(), path.alphas.min(), logarithmic=True)
+    x = across(path.alphas[order[0]], path.alphas[order[-1]], logarithmic=True)
     low, high = float(min(lines.min(initial=0.0), 0.0)), float(max(lines.max(initial=0.0), 0.0))
     y = upwards(low, high if high > low else low + 1.0)
     places = x(path.alphas[order])

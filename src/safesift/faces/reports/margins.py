@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from safesift.faces import summaries
 from safesift.faces.margins import Excess
 from safesift.faces.markup import Markup, element, joined, number
+from safesift.faces.reports.cells import shown
 from safesift.faces.reports.pictures import Dots, Picture, across, level_line, upwards
 from safesift.faces.reports.subject import Subject
 
@@ -51,7 +52,7 @@ def margins(subject: Subject) -> tuple[Markup, dict[str, Any]] | None:
 def _explained(n_drawn: int, n: int, excess: Excess) -> Markup:
     some = "" if n_drawn == n else f" {n_drawn:,} of {n:,} samples are drawn."
     zero = (
-        "Below the line a sample has no influence on the model. "
+        "Below the line a sample does not pull at the model that was found. "
         if "flat" in excess.axis
         else "This loss is flat nowhere: every sample pulls at the model. "
     )
@@ -67,7 +68,8 @@ def _told(subject: Subject, rows: Rows) -> list[str]:
     says = [""] * len(rows)
     if subject.decision.ndim == 1:
         ends = zip(result.lower[rows].tolist(), result.upper[rows].tolist(), strict=True)
-        says = [f", between {number(a)} and {number(b)} at every optimum" for a, b in ends]
+        sure = "at every optimum" if result.certified else "if the guess holds"
+        says = [f", between {number(a)} and {number(b)} {sure}" for a, b in ends]
     known = zip(rows.tolist(), subject.targets[rows], fates, says, strict=True)
     return [f"row {row} ({_target(target)}): {fate}{said}" for row, target, fate, said in known]
 
@@ -75,7 +77,7 @@ def _told(subject: Subject, rows: Rows) -> list[str]:
 def _target(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"{value[0]:.4g} to {value[1]:.4g}"
-    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+    return shown(value)
 
 
 def left_out(subject: Subject) -> tuple[Markup, dict[str, Any]] | None:

@@ -39,21 +39,24 @@ function cellValue(row, column) {
   const cell = row.cells[column];
   return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
 }
-function compare(a, b) {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  return String(a).localeCompare(String(b), undefined, { numeric: true });
+function compare(a, b, sign) {
+  // cells that hold nothing are last, whichever way
+  if (a === "" || b === "") return (a === "") - (b === "");
+  if (typeof a === "number" && typeof b === "number") return sign * ((a > b) - (a < b));
+  if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+  return sign * a.localeCompare(b, undefined, { numeric: true });
 }
 function sortable(table) {
   const heads = [...table.tHead.rows[0].cells], body = table.tBodies[0];
   heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {
     // the first look at a column is at its largest numbers, or at the beginning of the alphabet
     const now = head.getAttribute("aria-sort");
-    const numbers = body.rows.length && body.rows[0].cells[column].dataset.value !== undefined;
+    const numbers = [...body.rows].some((row) => row.cells[column].dataset.value !== undefined);
     const up = now === "none" ? !numbers : now === "descending";
     heads.forEach((one) => one.setAttribute("aria-sort", "none"));
     head.setAttribute("aria-sort", up ? "ascending" : "descending");
     const rows = [...body.rows].sort((a, b) =>
-      (up ? 1 : -1) * compare(cellValue(a, column), cellValue(b, column)));
+      compare(cellValue(a, column), cellValue(b, column), up ? 1 : -1));
     body.append(...rows);
   }));
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import numpy as np
 
 from safesift import __version__
 from safesift.faces import summaries
-from safesift.faces.markup import Markup, Share, bar, element, joined, table
+from safesift.faces.markup import Markup, Share, bar, brief, element, joined, table
 from safesift.faces.reports.subject import Subject, hash_of
 from safesift.problem.training import Training
+from safesift.workflows.leaving_out import LeaveOneOut
 from safesift.workflows.verdicts import ScreeningResult
 
 # of more classes those with most samples are listed
@@ -33,7 +35,8 @@ def headline(subject: Subject) -> str:
     """One sentence."""
     if subject.screening is not None:
         kept = subject.screening.kept
-        return f"{int((~kept).sum()):,} of {len(kept):,} samples cannot change the model"
+        found = f"{int((~kept).sum()):,} of {len(kept):,} samples cannot change the model"
+        return found if subject.screening.certified else f"A guess, not proved: {found}"
     if subject.loo is not None:
         return f"{len(subject.loo.n_changed):,} models, each without a part of the samples"
     assert subject.path is not None  # one of the three is there
@@ -55,7 +58,8 @@ def _bar(subject: Subject) -> Markup | None:
         if count
     ]
     shares = [Share(name, count) for name, count, _, _ in found]
-    return joined([bar(shares), element("ul", *listed)])
+    guessed = None if subject.screening.certified else element("p", "If the guess holds:")
+    return joined([bar(shares), guessed, element("ul", *listed)])
 
 
 def _samples(subject: Subject) -> Iterator[tuple[str, Any]]:
@@ -73,22 +77,30 @@ def _samples(subject: Subject) -> Iterator[tuple[str, Any]]:
 def _model(subject: Subject) -> Iterator[tuple[str, Any]]:
     training = subject.training
     yield "model", str(training)
-    yield (
-        "in words",
-        "the linear model that minimises the mean loss of all samples plus alpha times the "
-        "penalty of its coefficients",
-    )
+    if training.constraint is None:
+        penalised = " plus alpha times the penalty of its coefficients"
+    else:
+        penalised = ", its coefficients within the ball"
+    yield "in words", f"the linear model that minimises the mean loss of all samples{penalised}"
     if subject.path is not None:
         low, high = subject.path.alphas.min(), subject.path.alphas.max()
         count = len(subject.path.alphas)
-        yield "also", f"{count} models with {subject.path.parameter} from {low:.3g} to {high:.3g}"
+        levels = f"{count} models with {subject.path.parameter} from {low:.3g} to {high:.3g}"
+        yield "also", levels + _unlike(training, subject.path.training)
     if subject.loo is not None:
         score = "accuracy" if subject.classes is not None else "score"
         yield (
             "without a sample",
             f"{len(subject.loo.n_changed):,} models, each trained without the samples that it is "
-            f"then asked about; {score} {subject.loo.score():.4g}",
+            f"then asked about; {score} {subject.loo.score():.4g}"
+            f"{_unlike(training, subject.loo.training)}",
         )
+
+
+def _unlike(training: Training, other: Training) -> str:
+    """The other model, where it differs in more than the alphas of a path."""
+    same = str(replace(training, alpha=other.alpha) if np.isnan(other.alpha) else training)
+    return "" if same == str(other) else f", of another model: {other}"
 
 
 # --- what is proved -------------------------------------------------------------------------
@@ -109,12 +121,12 @@ def _verdicts(subject: Subject) -> Iterator[tuple[str, Any]]:
         yield (
             "dropped samples",
             "proved, rounding errors included: with them or without them every optimum of the "
-            "model is the same, as long as the loss is divided by the number of all samples. "
-            f"For a solver that averages over the kept ones, alpha is {result.alpha_kept:.6g}.",
+            f"model is the same{_for_solvers(result)}.",
         )
     else:
         yield "dropped samples", "NOT certified: a guess entered, so check the model on all samples"
-    yield "the set that contains every optimum", summaries.describe_regions(result)
+    contains = "contains" if result.certified else "is guessed to contain"
+    yield f"the set that {contains} every optimum", summaries.describe_regions(result)
     zero = int(result.zero_coef.sum())
     if zero:
         yield "features", f"{zero:,} of {len(result.zero_coef):,} are proved to be 0"
@@ -122,13 +134,21 @@ def _verdicts(subject: Subject) -> Iterator[tuple[str, Any]]:
         yield "note", result.reason
 
 
+def _for_solvers(result: ScreeningResult) -> str:
+    """What to watch when only the kept samples are trained on."""
+    if result.training.constraint is not None or not result.kept.any():
+        return ""
+    return (
+        ", as long as the loss is divided by the number of all samples. For a solver that averages "
+        f"over the kept ones, alpha is {result.alpha_kept:.6g}"
+    )
+
+
 def _gaps(subject: Subject) -> Iterator[tuple[str, Any]]:
     if subject.screening is not None:
-        yield (
-            "duality gap",
-            f"{summaries.describe_gap(subject.screening)}: no model has an objective that is lower "
-            "by more than that",
-        )
+        gap, finite = summaries.describe_gap(subject.screening), np.isfinite(subject.screening.gap)
+        meaning = ": no model has an objective that is lower by more than that"
+        yield "duality gap", gap + (meaning if np.all(finite) else ", so nothing is said by it")
     if subject.path is not None:
         worst = subject.path.relative_gaps.max()
         yield "duality gaps along the path", f"at most {worst:.2g} relative, on all samples"
@@ -138,10 +158,13 @@ def _without(subject: Subject) -> Iterator[tuple[str, Any]]:
     loo = subject.loo
     if loo is None:
         return
-    width = float(np.max(loo.upper - loo.lower))
+    widths = loo.upper - loo.lower
+    known = np.isfinite(widths)
+    length = f"of a length of at most {np.max(widths, where=known, initial=0.0):.2g}"
+    unknown = "" if known.all() else f"; of {int((~known).sum()):,} of them nothing is known"
     yield (
         "models without a sample",
-        f"what each of them says is known up to intervals of a length of at most {width:.2g}",
+        f"what each of them says is known up to intervals {length}{unknown}",
     )
 
 
@@ -172,7 +195,8 @@ def by_class(subject: Subject) -> Markup | None:
     labels, sizes = np.unique(result.labels, return_counts=True)
     chosen = np.argsort(-sizes, kind="stable")[:_MOST_CLASSES]
     rows = [
-        (str(labels[k]), *_shares(result, labels[k], int(sizes[k]), fates)) for k in sorted(chosen)
+        (brief(str(labels[k])), *_shares(result, labels[k], int(sizes[k]), fates))
+        for k in sorted(chosen)
     ]
     head = ("label", "samples", *(name.replace("_", " ") for name in fates))
     more = len(labels) - len(chosen)
@@ -196,7 +220,8 @@ def reproduce(subject: Subject, command: str | None) -> Markup:
     versions = f"safesift {__version__}, NumPy {np.__version__}, Python {platform.python_version()}"
     code = command if command is not None else "\n".join(_calls(subject))
     same = (
-        "On the same machine the result is the same to the last bit, on another one to what the "
+        "With the same samples, and what else was given (weights, a tolerance, a region), the "
+        "result is the same to the last bit on the same machine, and on another one to what the "
         "duality gap allows."
     )
     shown = element("pre", element("code", code), tabindex=0)
@@ -209,15 +234,30 @@ def _calls(subject: Subject) -> Iterator[str]:
     for name, function in names.items():
         result = getattr(subject, name)
         if result is not None:
-            yield f"{name} = ss.{function}(X, y, {_arguments(result.training)})"
+            yield f"{name} = ss.{function}(X, y, {_arguments(result.training)}{_more(result)})"
     if subject.path is not None:
-        alphas = ", ".join(f"{alpha:.6g}" for alpha in subject.path.alphas)
+        alphas = ", ".join(repr(float(alpha)) for alpha in subject.path.alphas)
         yield f"path = ss.safe_path(X, y, alphas=[{alphas}], {_arguments(subject.path.training)})"
 
 
+def _more(result: ScreeningResult | LeaveOneOut) -> str:
+    """What a result tells of its samples beyond X and y."""
+    if isinstance(result, LeaveOneOut):
+        weights, grouped = result.sample_weight, len(result.n_changed) < len(result.y)
+    else:
+        weights, grouped = result.weights, False
+    weighted = ", sample_weight=sample_weight" if np.any(weights != 1) else ""
+    return weighted + (", groups=groups" if grouped else "")
+
+
 def _arguments(training: Training) -> str:
-    given = {name: value for name, value in vars(training).items() if value is not None}
-    if np.isnan(given["alpha"]):
+    given = {
+        # NumPy's numbers print as calls of NumPy
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in vars(training).items()
+        if value is not None
+    }
+    if np.isnan(given["alpha"]) or training.constraint is not None:
         del given["alpha"]
     # a loss with parameters prints as the call that makes it
     prefix = {"loss": "ss.losses.", "penalty": "ss.penalties."}

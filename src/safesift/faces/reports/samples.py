@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.faces import summaries
-from safesift.faces.markup import Markup, element, joined
-from safesift.faces.reports.cells import MOST_COLUMNS, CellSource, shown
+from safesift.faces.markup import Markup, brief, element, joined
+from safesift.faces.reports.cells import MOST_COLUMNS, CellSource, shown, sort_key
 from safesift.faces.reports.subject import Subject
 
 Rows = NDArray[np.intp]
@@ -85,12 +85,8 @@ def listed(subject: Subject, source: CellSource | None) -> Markup:
 
 
 def _cell(value: Any) -> Markup:
-    text = shown(value)
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number:
-        return element("td", text)
-    # what it is sorted by has all its digits
-    return element("td", text, class_="number", data_value=repr(float(value)))
+    key = sort_key(value)
+    return element("td", shown(value), class_=key and "number", data_value=key)
 
 
 def _explained(subject: Subject, source: CellSource | None) -> Markup:
@@ -151,4 +147,4 @@ def _given_columns(source: CellSource | None, chosen: Chosen) -> Iterator[tuple[
         return
     cells = source.cells(chosen.rows)
     for column, name in enumerate(source.names[:MOST_COLUMNS]):
-        yield str(name), cells[:, column].tolist()
+        yield brief(str(name)), cells[:, column].tolist()

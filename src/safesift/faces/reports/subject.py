@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.design.rows import RowDesign
+from safesift.faces.markup import brief
 from safesift.problem.problem import Problem
 from safesift.problem.scales import column_name
 from safesift.problem.training import Training
@@ -70,6 +71,23 @@ class Subject:
                 "also holds results on other samples (their numbers of rows or features differ): "
                 "pass results on the same ones."
             )
+        if not self._have_same_targets:
+            raise ValueError(
+                "also holds results for another y: pass results on the same samples, with the same "
+                "labels or targets."
+            )
+
+    @property
+    def _have_same_targets(self) -> bool:
+        """As far as the results know: of a path only the classes are left."""
+        first, *others = (one.classes for one in self._results)
+        if not all(_equal(first, other) for other in others):
+            return False
+        return self.screening is None or self.loo is None or _equal(self._screened, self.loo.y)
+
+    @property
+    def _results(self) -> list[Any]:
+        return [one for one in (self.screening, self.loo, self.path) if one is not None]
 
     @property
     def _problems(self) -> tuple[Problem | None, ...]:
@@ -86,15 +104,11 @@ class Subject:
     @property
     def training(self) -> Training:
         """Of the model at one alpha, where there is one."""
-        found = self.screening or self.loo or self.path
-        assert found is not None  # one of each
-        return found.training
+        return self._results[0].training
 
     @property
     def classes(self) -> NDArray | None:
-        found = self.screening or self.loo or self.path
-        assert found is not None
-        return found.classes
+        return self._results[0].classes
 
     @property
     def coefs(self) -> Array | None:
@@ -130,13 +144,17 @@ class Subject:
 
     def feature(self, column: int) -> str:
         """The name of a feature, or its number."""
-        return column_name(self.names, column)
+        return brief(column_name(self.names, column))
 
     @cached_property
     def targets(self) -> NDArray:
         """Labels, numbers or intervals, as they were given."""
         if self.loo is not None:
             return self.loo.y
+        return self._screened
+
+    @property
+    def _screened(self) -> NDArray:
         assert self.screening is not None and self.problem is not None
         given = self.screening.labels
         return on_host(self.problem.y) if given is None else given
@@ -161,6 +179,10 @@ class Subject:
         assert self.screening is not None
         strange = strangeness(self.decision, self.targets, self.classes)
         return np.where(self.screening.weights > 0, strange, -np.inf)
+
+
+def _equal(one: NDArray | None, other: NDArray | None) -> bool:
+    return one is other if one is None or other is None else np.array_equal(one, other)
 
 
 def hash_of(path: Path) -> str:

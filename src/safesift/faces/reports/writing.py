@@ -62,6 +62,8 @@ def check_page(path: Path) -> None:
         raise ValueError(f"{path.name} is no page: give it the extension .html.")
     if not path.resolve().parent.is_dir():
         raise ValueError(f"{path}: there is no such directory for the page, make it first.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a directory: choose another name for the page.")
 
 
 def _check(proof: Path | None, subject: Subject, data: Any) -> None:
@@ -116,7 +118,8 @@ def _sections(
         if subject.problem is not None:
             yield "rows", "The hardest samples and the most doubtful ones", listed(subject, source)
         yield "features", "Features that matter", important(subject)
-        yield "along", "Along alpha", drawn.get("path")
+        if subject.path is not None:
+            yield "along", f"Along {subject.path.parameter}", drawn.get("path")
         yield "again", "How to come to the same result", reproduce(subject, command)
 
     return [Section(*one) for one in present() if one[2] is not None], numbers
