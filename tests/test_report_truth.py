@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html import unescape
 
 import numpy as np
@@ -103,3 +104,11 @@ def test_numbers_and_intervals_are_the_same_y(tmp_path):
         loo = ss.leave_one_out(X, y, loss=loss, alpha=1e-2)
         screened = ss.screen(X, y, loss=loss, alpha=1e-2)
         assert screened.report(tmp_path / "r.html", also=[loo]).exists()
+
+
+def test_intervals_without_an_end_are_counted(tmp_path):
+    loo = ss.leave_one_out(X, np.arange(N) % 3, alpha=1e-2)
+    upper = loo.upper.copy()
+    upper[:2] = np.inf
+    text = text_of(replace(loo, upper=upper).report(tmp_path / "r.html"))
+    assert "at most inf" not in text and "for 2 samples there is no finite one" in text

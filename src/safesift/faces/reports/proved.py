@@ -161,7 +161,8 @@ def _without(subject: Subject) -> Iterator[tuple[str, Any]]:
     widths = loo.upper - loo.lower
     known = np.isfinite(widths)
     length = f"of a length of at most {np.max(widths, where=known, initial=0.0):.2g}"
-    unknown = "" if known.all() else f"; of {int((~known).sum()):,} of them nothing is known"
+    n_unknown = int((~known.reshape(len(known), -1)).any(axis=1).sum())
+    unknown = f"; for {n_unknown:,} samples there is no finite one" if n_unknown else ""
     yield (
         "models without a sample",
         f"what each of them says is known up to intervals {length}{unknown}",
