@@ -29,6 +29,7 @@ from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
 from safesift.problem.problem import Problem
+from safesift.problem.risk import SHARE_ERROR
 from safesift.regions.ball import GapBall
 from safesift.regions.base import Region, TestSet, clean
 from safesift.regions.center import Center
@@ -252,16 +253,18 @@ def distance_bound(certificate: Certificate) -> float:
     """
     problem, at = certificate.problem, certificate.at
     coef, _ = problem.split(at.point)
-    most = certificate.value
-    L = problem.loss.proved_smoothness
+    # less than 0 only where a wrong guess was folded, of which nothing is claimed
+    most = max(certificate.value, 0.0)
+    L, precision = problem.loss.proved_smoothness, 16 * EPS + problem.loss.precision
     if problem.folded is None and math.isfinite(L):
-        noise = L * problem.prediction_error(at) + 16 * EPS * np.abs(at.nu)
+        noise = L * problem.prediction_error(at) + precision * np.abs(at.nu)
         # sums in place of norms: samples may be on a device. A square that underflows makes the
         # slopes smaller, and is given to the noise; one that overflows says nothing
         slopes, lost = (
             math.sqrt(total(problem.shares, values * values)) for values in (at.nu, noise)
         )
-        error = problem.design.sum_error + 8 * EPS
+        # of the sum, and of the shares in it
+        error = problem.design.sum_error + SHARE_ERROR + 8 * EPS
         lost = lost * (1.0 + error) + ROOT_UNDERFLOW
         room = math.sqrt(2.0 * L * certificate.gap) * (1.0 + 8 * EPS)
         least = max(slopes * (1.0 - error) - lost - room, 0.0) * (1.0 - 8 * EPS)
