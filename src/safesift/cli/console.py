@@ -179,7 +179,8 @@ def show_reported(facts: Facts) -> None:
         f"[bold]{escape(place(facts['page'], 'output'))}[/bold]: "
         # those of weight 0 among them, as on the page
         f"{facts['samples'] - facts['kept']} of "
-        f"{facts['samples']} rows cannot change the model",
+        f"{facts['samples']} rows "
+        + ("cannot change the model" if facts["certified"] else "are dropped, by a guess"),
         highlight=False,
     )
     for sentence in facts["notes"]:
