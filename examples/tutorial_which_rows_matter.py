@@ -202,11 +202,13 @@ print(f"{(~proof.kept).sum()} rows proved to be of no influence, by a reader of 
 # A page for somebody else
 # ------------------------
 #
-# All of it on one page, for the person who knows the patients and does not run code: the rows that
-# matter, the labels in doubt, both with all columns of the table. The file needs no network.
+# The labels as they are written, on one page for the person who knows the patients and does not run
+# code: the rows that matter, the labels in doubt, both with all columns of the table. The file needs
+# no network.
 
 table = patients.assign(diagnosis=written)
-page = result.report(os.path.join(folder, "report.html"), table, also=[loo], proof=proof_file)
+doubted = ss.screen(patients, written, alpha=1e-4)
+page = doubted.report(os.path.join(folder, "report.html"), table, also=[loo])
 print(f"{page.name}: {page.stat().st_size // 1000} kB")
 
 plt.show()
