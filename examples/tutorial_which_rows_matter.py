@@ -202,9 +202,9 @@ print(f"{(~proof.kept).sum()} rows proved to be of no influence, by a reader of 
 # A page for somebody else
 # ------------------------
 #
-# The labels as they are written, on one page for the person who knows the patients and does not run
-# code: the rows that matter, the labels in doubt, both with all columns of the table. The file needs
-# no network.
+# The labels as they are written, on one page for the person who knows the patients and does not
+# run code: the rows that matter, the labels in doubt, both with all columns of the table. The file
+# needs no network.
 
 table = patients.assign(diagnosis=written)
 doubted = ss.screen(patients, written, alpha=1e-4)
