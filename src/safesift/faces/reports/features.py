@@ -67,8 +67,8 @@ def important(subject: Subject) -> Markup | None:
     )
     n_used = int((np.abs(subject.coefs).max(axis=0) > 0).sum())
     more = f" {len(chosen)} of {n_used} features that are used are listed."
-    shown = element("div", table(_head(subject, effect), rows), class_="wide")
-    return joined([element("p", text + more), shown])
+    listed = element("div", table(_head(subject, effect), rows), class_="wide")
+    return joined([element("p", text + more), listed])
 
 
 def _head(subject: Subject, effect: Array) -> list[str]:
