@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from safesift.arithmetic.devices.arrays import on_host
 from safesift.faces.markup import Markup, element, joined, table
 from safesift.faces.reports.cells import shown
 from safesift.faces.reports.pictures import Picture, across, curve, upright, upwards
@@ -23,20 +22,9 @@ _LISTED, _CURVES = 20, 6
 _CLASSES = 6
 
 
-def spreads(subject: Subject) -> Array | None:
-    """The standard deviation of every feature, samples weighted; None where there are no rows."""
-    rows, problem = subject.rows, subject.problem
-    if rows is None or problem is None:
-        return None
-    shares = problem.weights / problem.weights.sum()
-    sums = (rows.rmatvec(shares), rows.columns_sq(shares))
-    mean, square = (on_host(values)[: rows.n_features] for values in sums)
-    return np.sqrt(np.maximum(square - mean**2, 0.0))
-
-
 def effects(subject: Subject) -> Array | None:
     """Of every feature, how much a step of one standard deviation does, for each problem."""
-    spread, coefs = spreads(subject), subject.coefs
+    spread, coefs = subject.spreads, subject.coefs
     return None if spread is None or coefs is None else coefs * spread
 
 
@@ -101,7 +89,7 @@ def along(subject: Subject) -> tuple[Markup, dict[str, Any]] | None:
     path = subject.path
     if path is None or len(path.alphas) < 2:
         return None
-    spread = spreads(subject)
+    spread = subject.spreads
     scale = np.ones(path.coefs.shape[1]) if spread is None else spread
     # a large alpha, and a small radius, hold the coefficients back most
     order = np.argsort(path.alphas if path.parameter == "radius" else -path.alphas, kind="stable")

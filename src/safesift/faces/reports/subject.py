@@ -160,6 +160,20 @@ class Subject:
         return on_host(self.problem.y) if given is None else given
 
     @cached_property
+    def spreads(self) -> Array | None:
+        """The standard deviation of every feature, samples weighted; None where there are no rows.
+
+        Two passes, made once for all sections.
+        """
+        rows, problem = self.rows, self.problem
+        if rows is None or problem is None:
+            return None
+        shares = problem.weights / problem.weights.sum()
+        sums = (rows.rmatvec(shares), rows.columns_sq(shares))
+        mean, square = (on_host(values)[: rows.n_features] for values in sums)
+        return np.sqrt(np.maximum(square - mean**2, 0.0))
+
+    @cached_property
     def decision(self) -> Array:
         """What the model says of every sample, a column for each of several classes."""
         if self.screening is None:
