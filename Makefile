@@ -107,8 +107,9 @@ $(VENV)/.browser: $(VENV)/bin/python
 
 $(VENV)/.bench: $(VENV)/bin/python pyproject.toml paper/pyproject.toml
 	$(BIN)/python -m pip install --quiet -e '.[bench]' -e ./paper
-	# it asks for NumPy 1, and what the race needs of it works with NumPy 2
+	# it asks for NumPy 1, and what the race needs of it works with NumPy 2; it imports IPython
 	$(BIN)/python -m pip install --quiet --no-deps 'adelie>=1.1.52'
+	$(BIN)/python -m pip install --quiet ipython
 	touch $@ $(VENV)/.test $(VENV)/.paper $(VENV)/.demo
 
 $(VENV)/.release: $(VENV)/bin/python pyproject.toml

@@ -52,10 +52,16 @@ class Book:
         if found is None:
             return None
         missing = {key: math.nan for key, value in found.items() if value is None}
-        return StageOutcome(**found | missing | {"chosen": found["chosen"]})
+        kept = {"chosen": found["chosen"], "storage": found["storage"]}
+        return StageOutcome(**found | missing | kept)
+
+    def storage(self, place: Place, solver: str, name: str) -> str | None:
+        """Of the matrix, where the stage was run."""
+        found = self.stage(place, solver, name)
+        return None if found is None else found.storage
 
     def fact(self, place: Place, solver: str, name: str) -> Any:
-        """Its "storage", "failure", "others" or "machine"."""
+        """Its "failure", "others" or "machine"."""
         return self._entry(place, solver).get(name)
 
     def floors(self, place: Place, name: str) -> Floors | None:
@@ -74,7 +80,7 @@ class Book:
             )
             entry = record["solvers"].setdefault(solver, {"stages": {}})
             entry |= {
-                "storage": outcome.storage, "failure": outcome.failure, "others": outcome.others,
+                "failure": outcome.failure, "others": outcome.others,
                 "machine": self._machine_number(), "limit": facts["limit"],
             }  # fmt: skip
             for key, stage in outcome.stages.items():

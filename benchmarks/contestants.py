@@ -31,6 +31,8 @@ TIGHTER = math.sqrt(10.0)
 _STUCK_STEPS, _TIGHTEST = 6, 1e-15
 # all that a search tries may take that many times the time a solver has
 _SEARCH_SHARE = 3.0
+# where few rows are no harder than many: some peers take a minute for 200 rows at a small alpha
+_EASY_ALPHA = 0.1
 # ours is given no tolerance that is smaller, relative to the gap that is asked for
 _LEAST_SHARE = 1e-6
 # how much nearer the lower bounds are than what is asked for, and how long they may take
@@ -89,8 +91,12 @@ class Contestant(ABC):
         """Take the data in their final storage; not timed."""
 
     @abstractmethod
+    def compile(self, stages: Sequence[Stage]) -> None:
+        """Something short, on few rows, that compiles what needs it."""
+
+    @abstractmethod
     def trial(self, stages: Sequence[Stage]) -> None:
-        """Something short that compiles what needs it, and tells one storage from another."""
+        """Something short that tells one storage from another."""
 
     @abstractmethod
     def search(self, stage: Stage, evaluator: Evaluator, tell: Tell) -> Found | None:
@@ -134,10 +140,15 @@ class Other(Contestant):
     def prepare(self, X: Any, y: np.ndarray) -> None:
         self._peer.prepare(X, y)
 
+    def compile(self, stages: Sequence[Stage]) -> None:
+        self._twice(_EASY_ALPHA)
+
     def trial(self, stages: Sequence[Stage]) -> None:
+        self._twice(stages[0].alphas[0])
+
+    def _twice(self, alpha: float) -> None:
         """One loose fit, and one that starts from it."""
-        alpha, tol = stages[0].alphas[0], self.loosest
-        self._peer.solve(alpha, tol, self._peer.solve(alpha, tol, None))
+        self._peer.solve(alpha, self.loosest, self._peer.solve(alpha, self.loosest, None))
 
     def search(self, stage: Stage, evaluator: Evaluator, tell: Tell) -> Found | None:
         begin = self._looser.get(stage.name, ())
@@ -256,6 +267,9 @@ class Ours(Contestant):
 
     def prepare(self, X: Any, y: np.ndarray) -> None:
         self._X, self._y = with_ones(X) if self._task.intercept == ONES else X, y
+
+    def compile(self, stages: Sequence[Stage]) -> None:
+        self.trial(stages)
 
     def trial(self, stages: Sequence[Stage]) -> None:
         """The longest stage."""

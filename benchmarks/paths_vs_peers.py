@@ -88,26 +88,29 @@ class Race:
     def run(self, case: Case) -> None:
         """Ours first, which gives the lower bounds, then the peers."""
         for solver in (OURS, *([] if self.only_ours else case.peers())):
-            stages = self._stages(case, solver)
-            if not stages:
-                continue
-            data, storage = self.store.path(case.data), self._known_storage(case, solver)
-            outcome = self.runner.run(data, case.task, solver, stages, storage)
-            facts = {"limit": self.limit, "tols": sorted({stage.tol for stage in stages})}
-            self.book.put(case.name, self.runner.load, solver, outcome, facts)
+            # what is best stored in one way for a fit may be in another for a path
+            for stages in [self._stages(case, solver, name) for name in case.stages]:
+                if stages:
+                    self._run_stages(case, solver, stages)
 
-    def _stages(self, case: Case, solver: str) -> list[Stage]:
-        """Fits before paths, and large gaps before small ones."""
+    def _run_stages(self, case: Case, solver: str, stages: list[Stage]) -> None:
+        storage = self._known_storage(case, solver, stages[0].name)
+        outcome = self.runner.run(self.store.path(case.data), case.task, solver, stages, storage)
+        facts = {"limit": self.limit, "tols": sorted(stage.tol for stage in stages)}
+        self.book.put(case.name, self.runner.load, solver, outcome, facts)
+
+    def _stages(self, case: Case, solver: str, name: str) -> list[Stage]:
+        """Large gaps before small ones."""
         return [
             Stage(name, tol, case.alphas(name), self._limit(case, solver, name, tol),
                   self._floors(case, name), self._known_tols(case, solver, name, tol))
-            for name in case.stages for tol in sorted(self.tols, reverse=True)
-            if self._wanted(case, solver, name, tol)
+            for tol in sorted(self.tols, reverse=True) if self._wanted(case, solver, name, tol)
         ]  # fmt: skip
 
     def _wanted(self, case: Case, solver: str, name: str, tol: float) -> bool:
         place = Place(case.name, tol, self.runner.load)
-        if self.only_missing and solver in self.book.solvers(place):
+        known = self.book.stage(place, solver, name) or self.book.fact(place, solver, "failure")
+        if self.only_missing and known:
             return False
         return solver == OURS or self.runner.load == QUIET or self._near(case, solver, name, tol)
 
@@ -143,11 +146,11 @@ class Race:
         quiet = self.book.stage(Place(case.name, tol, QUIET), solver, name)
         return tuple(quiet.tols) or None if quiet is not None else None
 
-    def _known_storage(self, case: Case, solver: str) -> str | None:
+    def _known_storage(self, case: Case, solver: str, name: str) -> str | None:
         if self.runner.load == QUIET:
             return None
         places = (Place(case.name, tol, QUIET) for tol in self.tols)
-        return next(filter(None, (self.book.fact(p, solver, "storage") for p in places)), None)
+        return next(filter(None, (self.book.storage(p, solver, name) for p in places)), None)
 
 
 def publish(book: Book, console: Console, *, kept: bool) -> None:

@@ -45,16 +45,17 @@ class Entry:
         return task.n_classes > 2 and self.kind.separates_several(task)
 
 
+# Those first that are likely to be quick: nobody is waited for much longer than for the best one.
 PEERS: dict[str, Entry] = {
+    "skglm CD": Entry(SkglmDescent),
+    "skglm Newton": Entry(SkglmNewton),
+    "newton-cholesky": Entry(NewtonCholesky),
+    "lbfgs": Entry(Lbfgs),
     "LIBLINEAR dual": Entry(LiblinearDual),
     "LIBLINEAR dual, threads": Entry(LiblinearDual, split=True),
-    "LIBLINEAR primal": Entry(LiblinearPrimal),
-    "lbfgs": Entry(Lbfgs),
-    "newton-cholesky": Entry(NewtonCholesky),
-    "cyanure": Entry(Cyanure),
     "ReHLine": Entry(Rehline),
-    "skglm Newton": Entry(SkglmNewton),
-    "skglm CD": Entry(SkglmDescent),
+    "LIBLINEAR primal": Entry(LiblinearPrimal),
+    "cyanure": Entry(Cyanure),
     "skglm dual": Entry(SkglmHinge),
     "skglm lbfgs": Entry(SkglmLbfgs),
     "adelie": Entry(Adelie),

@@ -27,7 +27,7 @@ from tasks import Evaluator, Task
 # what takes no longer than so many seconds in all is repeated that many times as often
 _SHORT, _MORE = 1.0, 3
 # the storages are tried out in that many times the time a solver has, at least in so many seconds
-_TRIAL_TIME, _LEAST_TRIAL = 4.0, 30.0
+_TRIAL_TIME, _LEAST_TRIAL = 4.0, 60.0
 
 
 def race(run: Run, tell: Tell) -> None:
@@ -117,7 +117,7 @@ def prepare(
     with killed_after(max(_TRIAL_TIME * stages[0].limit, _LEAST_TRIAL)):
         for kind in kinds:
             contestant.prepare(stored(X[few], kind), y[few])
-            contestant.trial(stages)
+            contestant.compile(stages)
             contestant.prepare(stored(X, kind), y)
             if len(kinds) > 1:
                 seconds[kind] = _trial_seconds(partial(contestant.trial, stages))

@@ -143,14 +143,13 @@ def case_sheet(book: Book, case: Case, load: str) -> Sheet:
         if (place.case, place.load) != (case.name, load):
             continue
         for solver in book.solvers(place):
-            storage = book.fact(place, solver, "storage") or ""
             failure = book.fact(place, solver, "failure") or ""
             if failure:
-                sheet.add(solver, storage, "", f"{place.tol:.0e}", "", "", "", failure)
+                sheet.add(solver, "", "", f"{place.tol:.0e}", "", "", "", failure)
             for stage in case.stages:
                 one = book.stage(place, solver, stage)
                 if one is not None:
-                    sheet.add(solver, storage, stage, f"{place.tol:.0e}", _ours(one),
+                    sheet.add(solver, one.storage or "", stage, f"{place.tol:.0e}", _ours(one),
                               f"{one.gap:.0e}", number(one.seconds_by_excess),
                               "stuck" if one.stuck else "")  # fmt: skip
     return sheet

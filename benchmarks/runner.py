@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +55,8 @@ class StageOutcome:
         Of the repeats; of the alphas.
     chosen : float or None
         The alpha of the model that was measured last.
+    storage : str or None
+        Of the matrix.
     """
 
     seconds: float
@@ -65,6 +67,7 @@ class StageOutcome:
     times: Sequence[float] = ()
     tols: Sequence[float] = ()
     chosen: float | None = None
+    storage: str | None = None
 
 
 @dataclass
@@ -200,7 +203,7 @@ def _storage(events: list[dict]) -> str | None:
 def _take_in(outcome: Outcome, events: list[dict], stages: Sequence[Stage]) -> None:
     for stage in stages:
         own = [event for event in events if event.get("stage") == stage.key]
-        outcome.stages[stage.key] = stage_outcome(own, stage)
+        outcome.stages[stage.key] = replace(stage_outcome(own, stage), storage=outcome.storage)
         for event in own:
             if event["event"] == "floors":
                 outcome.floors[stage.key] = event["floors"]

@@ -298,7 +298,10 @@ def test_beside_a_load_only_the_best_run_and_their_tolerances_are_known(benchmar
     (case,) = (case for case in benchmark("cases").CASES if case.name == place.case)
     runner = benchmark("runner").Runner(Path(), 1, 1, "busy")
     busy = race.Race(book, runner, None, (1e-6,), 120.0, False, False)
-    stages = {name: busy._stages(case, name) for name in outcomes}
+    stages = {
+        solver: [stage for name in case.stages for stage in busy._stages(case, solver, name)]
+        for solver in outcomes
+    }
     assert [stage.name for stage in stages["safesift"] if stage.tols] == ["path"]
     assert stages["LIBLINEAR dual"][-1].tols == (0.1,) * 10
     for name in ("LIBLINEAR primal", "ReHLine"):
