@@ -101,7 +101,15 @@ def _of(model: Any) -> dict[str, Any]:
     return {
         "coef": coef, "gap": np.max(model.dual_gap_), "n_kept": model.kept_.sum(),
         "n_undecided": model.undecided_.sum(),
-    }  # fmt: skip
+    } | _relative(model)  # fmt: skip
+
+
+def _relative(model: Any) -> dict[str, float]:
+    """The gap as it was asked for, where one problem says so."""
+    history = getattr(model, "history_", None)
+    if not history or not isinstance(history[-1], dict):
+        return {}
+    return {"relative_gap": history[-1].get("relative_gap", np.max(model.dual_gap_))}
 
 
 FITS: dict[str, Callable[[float], dict[str, Any]]] = {

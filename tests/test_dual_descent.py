@@ -17,6 +17,7 @@ from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import Fit, Screening, Settings, choose, parabola_loop, solve_path
+from safesift.solvers.line_search import root_of_rising
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
 from tests.laws.strategies import examples
@@ -280,3 +281,16 @@ def test_wrong_row_norms_are_caught(monkeypatch):
     fit = fitted(problem, 1e-6, max_iter=200)
     assert not fit.converged
     assert_certified(fit, optimum(problem).value)
+
+
+@pytest.mark.parametrize("kink", [1e-6, 0.03, 0.5, 0.97])
+def test_slopes_vanish_where_a_line_search_ends(kink):
+    """A slope that hardly rises, and then by far more, as at the kink of an envelope."""
+
+    def slope(share):
+        return -1.0 + (share if share < kink else kink + 1e3 * (share - kink))
+
+    share = root_of_rising(slope, -1.0)
+    assert abs(slope(share)) <= 0.05
+    assert root_of_rising(lambda share: -1.0, -1.0) == 1.0
+    assert root_of_rising(lambda share: 1.0, 0.0) == 0.0

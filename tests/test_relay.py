@@ -114,8 +114,9 @@ def test_a_path_of_small_alphas_converges():
 def test_kinks_and_raw_columns_converge():
     """Along a path where a thousand epochs end nowhere near: columns of very different scale."""
     X, y = load_breast_cancer(return_X_y=True)
+    X = np.hstack([X, X**2])
     problem = make_problems(X, y, loss="hinge", penalty="l2", alpha=1.0).problem
-    levels = [[problem.at_level(alpha)] for alpha in np.geomspace(1e4, 1e-4, 8)]
+    levels = [[problem.at_level(alpha)] for alpha in np.geomspace(1e4, 1e-5, 8)]
     epochs = [fit for (fit,) in dual_descent(levels, Settings(1e-6))]
     both = [fit for (fit,) in relay(levels, Settings(1e-6))]
     assert not all(fit.converged for fit in epochs)

@@ -20,18 +20,9 @@ from safesift.regions.ellipsoidal import EllipsoidalSet
 from safesift.regions.shape import Shape
 from safesift.solvers.driver import solve
 from tests.laws import exact
-from tests.laws.strategies import examples
+from tests.laws.strategies import examples, fails
 
 seeds = st.integers(0, 2**32 - 1)
-
-
-def fails(law, n: int) -> bool:
-    for seed in range(n):
-        try:
-            law(seed)
-        except AssertionError:
-            return True
-    return False
 
 
 # --- covers -------------------------------------------------------------------------------------

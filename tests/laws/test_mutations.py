@@ -77,6 +77,20 @@ def test_printed_gap_radius(monkeypatch):
     assert fails(laws.law_region_contains_optimum, recipes, regions.GapBall())
 
 
+def test_intercepts_that_stay_where_they_are(monkeypatch):
+    """The predictions at the centre are with one intercept, those of an optimum with another."""
+    recipes = some(n=100, loss="hinge", intercept=True)
+    assert not fails(laws.law_region_contains_optimum, recipes, ball.Balls())
+    whole = ellipsoidal.BallTimesInterval.own_bounds
+
+    def stays(self, problem):
+        here = replace(self, interval=(self.known_at, self.known_at))
+        return whole(here if self.known is not None else self, problem)
+
+    monkeypatch.setattr(ellipsoidal.BallTimesInterval, "own_bounds", stays)
+    assert fails(laws.law_region_contains_optimum, recipes, ball.Balls())
+
+
 def test_printed_gamma(monkeypatch):
     """The paper's closed form, with its factor ½ under the root: a feasible point beats it."""
 

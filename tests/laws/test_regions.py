@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from safesift import regions
 from safesift.design import DenseDesign
+from safesift.regions.ball import Balls
 from tests.laws import laws
 from tests.laws.planted_laws import suits
 from tests.laws.problems import build, recipes
@@ -29,6 +30,7 @@ GENERAL = [
     Ellipsoid(n_steps=30, start="norm_ball"),
     Cut(Ellipsoid(n_steps=12), "central"),
     regions.Curvature(rank=2),
+    Balls(),
 ]
 
 

@@ -23,8 +23,8 @@ def norms_sq(block: Any) -> Array:
         return np.einsum("ij,ij->i", block, block)
     from safesift.arithmetic.compiled import csr
 
-    out = np.empty(block.shape[0])
-    csr.norms_sq(block.data, block.indptr, out)
+    out, rows = np.empty(block.shape[0]), np.arange(block.shape[0])
+    csr.norms_sq(block.data, block.indices, block.indptr, 0, rows, out)
     return out
 
 

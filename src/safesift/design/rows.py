@@ -275,15 +275,20 @@ class RowDesign(BlockedRows):
         lost = self.n_columns * UNDERFLOW * (1.0 + float(weights.max(initial=0.0)))
         return np.sqrt(norms_sq * (1.0 + 2.0 * self.dot_error) + lost)
 
-    @cached_property
-    def row_norms(self) -> Array:
+    def _norms_sq(self) -> Array:
+        """Squared norms of the rows, the ones not counted."""
         norms_sq = np.empty(self.n_samples)
 
         def fill(rows: slice, block: NDArray) -> None:
             norms_sq[rows] = algebra.norms_sq(block)
 
+        self._visit(fill, self._rows_read_once)
+        return norms_sq
+
+    @cached_property
+    def row_norms(self) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
-            self._visit(fill, self._rows_read_once)
+            norms_sq = self._norms_sq()
             norms_sq += float(self.intercept)
             norms_sq *= 1.0 + self.dot_error
             np.add(norms_sq, self.n_columns * UNDERFLOW, out=norms_sq, where=norms_sq > 0)

@@ -87,6 +87,13 @@ class CsrProducts(RowDesign):
 
         return pred, self._summed(x.shape[1:], load, self._blocks_read())
 
+    def _norms_sq(self) -> Array:
+        from safesift.arithmetic.compiled import csr
+
+        out = np.empty(self.n_samples)
+        run(lambda rows: csr.norms_sq(*self._entries(rows), out[rows]), self._blocks_read())
+        return out
+
     def gram_product(self, basis: Array, weights: Array) -> Array:
         basis = _plain(basis)
 
@@ -236,7 +243,7 @@ class SparseDesign(CsrProducts):
     def n_features(self) -> int:
         return self.matrix.shape[1]
 
-    @property
+    @cached_property
     def row_length(self) -> int:
         return int(np.diff(self.matrix.indptr).max(initial=0))
 

@@ -87,7 +87,12 @@ class BallRegion(StartRegion):
         interval = intercept_interval(certificate, ball)
         label = self._label(ball.radius)
         certified = self.certified and problem.certified
-        return BallTimesInterval(*ball, interval, name=label, certified=certified)
+        coef, intercept = problem.split(certificate.at.point)
+        return BallTimesInterval(
+            *ball, interval, name=label, certified=certified,
+            known=_predictions_at(certificate) if np.array_equal(ball.center, coef) else None,
+            known_at=intercept,
+        )  # fmt: skip
 
     def start(self, certificate: Certificate, dense: bool) -> EllipsoidalSet:
         problem, at = certificate.problem, certificate.at
@@ -97,7 +102,7 @@ class BallRegion(StartRegion):
             shape = Shape.ball(len(center), radius, dense)
             # not where the centre was moved
             here = np.array_equal(center, at.point)
-            known = KnownPredictions(at.pred, at.size) if here else None
+            known = _predictions_at(certificate) if here else None
             return EllipsoidalSet(center, shape, name=label, certified=certified, known=known)
         low, high = intercept_interval(certificate, Ball(center, radius))
         p = len(center)
@@ -141,6 +146,10 @@ class Balls(Region):
         if smooth and not problem.fit_intercept and problem.design.has_rows:
             sets.append(GradientBall().build(certificate))
         return Intersection(tuple(sets), self.why)
+
+
+def _predictions_at(certificate: Certificate) -> KnownPredictions:
+    return KnownPredictions(certificate.at.pred, certificate.at.size)
 
 
 def _penalised(certificate: Certificate) -> Array:
@@ -264,8 +273,7 @@ class GuessedBall(BallRegion):
                 f"{nearest:.3g} away from the centre: give a larger radius, or a better coef."
             )
         shape = Shape.ball(len(at.point), self.radius, dense)
-        known = KnownPredictions(at.pred, at.size)
-        label = self._label(self.radius)
+        known, label = _predictions_at(certificate), self._label(self.radius)
         return EllipsoidalSet(at.point, shape, name=label, certified=False, known=known)
 
 

@@ -179,21 +179,35 @@ class BallTimesInterval(TestSet):
     interval: tuple[float, float]
     name: str = "ball"
     certified: bool = True
+    known: KnownPredictions | None = None
+    # the intercept that these are with
+    known_at: float = 0.0
 
+    @np.errstate(over="ignore", invalid="ignore")
     def bounds(self, design: Design) -> Bounds:
-        low, high = self.interval
-        point = np.append(self.center, 0.5 * (low + high))
-        with np.errstate(over="ignore", invalid="ignore"):
-            # before the product, as in an evaluation
-            size, norms = design.size(point), design.row_norms
-            pred = design.matvec(point)
-            last = self._last_column(design)
-            # the row without its last entry, rounded upwards
-            features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
-            reach = self.radius * features + 0.5 * (high - low) * np.abs(last)
-            error = design.dot_error * size * norms + 4 * EPS * (np.abs(pred) + reach)
-            error += np.sqrt(design.n_columns) * ROOT_UNDERFLOW * (1.0 + self.radius)
-            return clean(Bounds(pred - (reach + error), pred + (reach + error)))
+        middle = 0.5 * (self.interval[0] + self.interval[1])
+        point = np.append(self.center, middle)
+        # before the product, as in an evaluation
+        size = design.size(point)
+        return self._around(design, KnownPredictions(design.matvec(point), size), middle)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def own_bounds(self, problem: Problem) -> Bounds:
+        if self.known is None:
+            return self.bounds(problem.design)
+        return self._around(problem.design, self.known, self.known_at)
+
+    def _around(self, design: Design, known: KnownPredictions, intercept: float) -> Bounds:
+        """Bounds from the predictions with some intercept."""
+        (low, high), (pred, size) = self.interval, known
+        norms, last = design.row_norms, self._last_column(design)
+        # the row without its last entry, rounded upwards
+        features = np.sqrt(np.maximum(norms**2 - last**2, 0.0) + 8 * EPS * norms**2)
+        reach, last = self.radius * features, np.abs(last)
+        down, up = max(intercept - low, 0.0) * last, max(high - intercept, 0.0) * last
+        error = design.dot_error * size * norms + 4 * EPS * (np.abs(pred) + reach + down + up)
+        error += np.sqrt(design.n_columns) * ROOT_UNDERFLOW * (1.0 + self.radius)
+        return clean(Bounds(pred - (reach + down + error), pred + (reach + up + error)))
 
     def _last_column(self, design: Design) -> Array:
         if design.intercept:

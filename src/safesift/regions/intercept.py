@@ -11,7 +11,6 @@ import numpy as np
 from safesift.arithmetic.numerics import EPS, norm, total
 from safesift.problem.certificate import Certificate
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.looks import Look
 from safesift.problem.problem import Problem, evaluate_shifted
 
 if TYPE_CHECKING:
@@ -83,21 +82,16 @@ def _first_shift(certificate: Certificate, at: Evaluation, scale: float) -> floa
     x costs, which hardly depends on Δ: the best is where ½hΔ² is the gap.
     """
     problem, mean = certificate.problem, at.sums.loss
+    loss, y, shares = problem.loss, problem.y, problem.shares
     wanted = certificate.gap + 64 * EPS * abs(mean)
     shift = scale
     for _ in range(_MAX_TRIES):
-        rise = max(_mean_loss(problem, at, move) - mean for move in (-shift, shift))
+        rise = max(total(shares, loss.value(at.pred + move, y)) - mean for move in (-shift, shift))
         factor = math.sqrt(wanted / rise) if rise > 0 else _FACTOR
         shift = min(max(shift * factor, _LEAST * scale), scale)
         if 1.0 / _FACTOR < factor < _FACTOR:
             break
     return shift
-
-
-def _mean_loss(problem: Problem, at: Evaluation, shift: float) -> float:
-    look = Look(problem, at.size)
-    look.of_all(at.pred + shift)
-    return look.sums.loss
 
 
 @dataclass(frozen=True, eq=False)

@@ -257,9 +257,13 @@ class Run:
         while advanced and not self._ended:
             advanced = yield from self._advance()
         complete = yield from self._conclude()
-        if advanced and level.converged and not complete and (yield from self._advance()):
+        in_doubt = not complete or self._worth_more
+        if advanced and level.converged and in_doubt and (yield from self._advance()):
             # one step more, and the gap is small enough to decide by
             yield from self._conclude()
+        if self._worth_more:
+            self._decide(level.screening.thorough)
+            self._history[-1] = self._look()
         self._steps.close()
         return Fit(
             certificate=level.certificate,
@@ -269,6 +273,12 @@ class Run:
             converged=level.gap <= level.asked,
             region=self._region,
         )
+
+    @property
+    def _worth_more(self) -> bool:
+        """Whether so many rows are in doubt that it is worth more than a step to decide them."""
+        level = self.level
+        return self._solver.thorough and level.screening.worth_more(level.problem, level.decisions)
 
     @property
     def _ended(self) -> bool:
@@ -318,8 +328,9 @@ class Run:
 
     def _enough(self, reached: Evaluation, before: Evaluation | None) -> float:
         """The gap up to which slopes will do: where a step is better than a multiple of them."""
-        if before is None and self.level.screening.region is None:
-            return math.inf  # so far away that nothing is decided by it
+        level = self.level
+        if level.screening.region is None and (before is None or not level.problem.pieces):
+            return math.inf  # so far away that nothing is decided by it, or nothing ever is
         return _NEAR * abs(reached.value)
 
     def _worth_measuring(self, proposal: Proposal, fell: bool) -> bool:
@@ -360,8 +371,6 @@ class Run:
             yield from self._measure(Proposal(at=level.at), level.at)
         if not solver.looks:
             complete = self._decide(solver.region(level))
-        if solver.thorough and level.screening.worth_more(level.problem, level.decisions):
-            self._decide(level.screening.thorough)
         self._history[-1] = self._look()
         return complete
 

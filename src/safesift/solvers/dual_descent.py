@@ -49,7 +49,7 @@ _LEAST_SHARE = 0.002
 # what a level costs by itself (False) and on a path (True), for dense rows (False) and for those of
 # mostly zeros (True)
 _EPOCHS = {False: {False: 30.0, True: 28.0}, True: {False: 18.0, True: 12.0}}
-_WITH_INTERCEPT = 1.6
+_WITH_INTERCEPT = 1.35
 # logistic epochs, how many more it takes for each unit by which a step moves a prediction, and so
 # many entries take the time of the exponentials of a step
 _LOGISTIC_EPOCHS, _PER_UNIT, _EXPONENTIALS = 12.0, 0.6, 30.0

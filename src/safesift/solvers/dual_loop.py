@@ -31,6 +31,8 @@ Array = NDArray[np.float64]
 _HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
 # with kinks, in so many epochs of a cold start, it has this share of the weight of all features
 _FIRST_EPOCHS, _AT_FIRST = 2, 0.1
+# what it costs to make slopes cancel: so many times bias/alpha times the square of what is left
+_BENT = 2.0
 # rows are taken to be at least that share of the typical squared norm away from their mean
 _LEAST_RESPONSE = 1e-2
 
@@ -114,6 +116,17 @@ class Loop(ABC):
     def _go_on(self, further: float, last: Array) -> None:
         """Go further on the line through the last state and the present one."""
 
+    @abstractmethod
+    def _take_up(self, nu: Array) -> None:
+        """Go on with other dual variables."""
+
+    @abstractmethod
+    def _balanced(self) -> Array:
+        """Dual variables near to those there are, that cancel as an intercept demands.
+
+        Those that respond give way; where they have no room they are left as they are.
+        """
+
     @property
     @abstractmethod
     def _state(self) -> Array:
@@ -171,7 +184,8 @@ class Loop(ABC):
         if problem.fit_intercept:
             self._weigh_intercept()
         self._left = np.flatnonzero(problem.shares > 0)
-        self.ray()
+        self._shift = 0.0
+        self._refresh()
         if problem.fit_intercept:
             self._intercept = level - self._lifted
         self._unshrink()
@@ -212,6 +226,9 @@ class Loop(ABC):
             before, last = self._last
             rate = math.log(alpha / self._problem.alpha) / math.log(self._problem.alpha / before)
             self._go_on(min(rate, 1.0), last)
+            if self._problem.fit_intercept:
+                # it would take what is left of slopes that do not cancel for its own work
+                self._take_up(self._balanced())
         self._last = (self._problem.alpha, here)
 
     # --- epochs -----------------------------------------------------------------------------
@@ -240,20 +257,21 @@ class Loop(ABC):
         return self.complete and self._worst == 0.0 and self._shift == 0.0
 
     def ray(self) -> Ray:
-        """The dual point; the coefficients are computed afresh from it."""
+        """A dual point next to the present one that an intercept allows."""
+        nu = self._balanced() if self._problem.fit_intercept else self.nu.copy()
+        return Ray(nu, self._problem.design.rmatvec(self._problem.shares * nu), self.point)
+
+    def _refresh(self) -> None:
+        """Compute the coefficients afresh from the dual variables."""
         problem = self._problem
         gradient = problem.design.rmatvec(problem.shares * self.nu)
         self._z = -gradient[: problem.design.n_features] / problem.alpha
         self._spread = -float(gradient[-1]) / problem.alpha if problem.fit_intercept else 0.0
-        return Ray(self.nu.copy(), gradient, self.point)
 
     def epoch(self, shrinks: bool) -> float:
         """A step on every row in the loop; about the gap of those rows before their steps."""
         problem = self._problem
-        if self._unknown:
-            self._unknown -= 1
-            if problem.fit_intercept and not self._unknown:
-                self._weigh_intercept()
+        self._move_centre()
         tally.count(self._n_active)
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
         margin = self._worst if shrinks and self._worst > 0 else math.inf
@@ -263,25 +281,47 @@ class Loop(ABC):
         if self._is_first:
             self._first_worst, self._is_first = self._worst, False
         gap *= problem.alpha
-        unbalanced = self._unbalanced()
-        # where the loss has kinks, one epoch says too little about what the intercept is missing
-        self._shift = 0.0
-        if problem.fit_intercept and (self._curves or gap <= unbalanced):
-            self._shift = self._bias / problem.alpha * total(problem.shares, self.nu)
-            self._intercept -= self._shift
-            self._weigh_intercept()
-            self._room -= abs(self._shift)
-            if self._room < 0 and not self.complete:
-                # rows that left were not that far inside
-                self._unshrink()
-        return gap + unbalanced
+        if problem.fit_intercept and (self._curves or gap <= self._missing()):
+            self._shift = -self._bias * self._spread
+        return gap + self._unbalanced()
+
+    def _move_centre(self) -> None:
+        """The centre of the intercept becomes what it is, before an epoch that it has waited for.
+
+        Not after one: with the slopes as they are it moves on by as much again, and predictions are
+        what they should be only when those have followed.
+        """
+        shift, self._shift = self._shift, 0.0
+        if self._unknown:
+            self._unknown -= 1
+            if self._problem.fit_intercept and not self._unknown:
+                self._weigh_intercept()
+        if shift == 0.0:
+            return
+        self._intercept -= shift
+        self._weigh_intercept()
+        self._room -= abs(shift)
+        if self._room < 0 and not self.complete:
+            # rows that left were not that far inside
+            self._unshrink()
+
+    def _missing(self) -> float:
+        """About what the intercept is missing, where every slope gives way.
+
+        Where the loss has kinks, one epoch says too little about it before rows have settled.
+        """
+        rest = self._problem.alpha * abs(self._spread)
+        return rest * (abs(self._intercept) + self._problem.unit)
 
     def _unbalanced(self) -> float:
-        """About what it costs to make Σ shares_i ν_i vanish, with an intercept."""
+        """About what it costs to make Σ shares_i ν_i = −alpha·spread vanish, with an intercept."""
         problem = self._problem
         if not problem.fit_intercept:
             return 0.0
-        return abs(total(problem.shares, self.nu)) * (abs(self._intercept) + problem.unit)
+        # slopes that respond give way together, as an intercept that is off makes them do; a power
+        # of a float would raise where a product is infinite
+        rest = problem.alpha * self._spread
+        return _BENT * self._bias * (rest * self._spread)
 
     def _unshrink(self) -> None:
         self._active = self._left.copy()
@@ -295,7 +335,7 @@ class Loop(ABC):
             known &= decisions.quadratic[left] == 0
             self._table[left[known], self._compiled.NU] = decisions.linear[left[known]]
             self._left = left[~known]
-            self.ray()
+        self._refresh()
         self._unshrink()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
@@ -45,6 +45,16 @@ class EntropyLoop(Loop):
 
     def _go_on(self, further: float, last: Array) -> None:
         self._set_odds(self._state + further * (self._state - last))
+
+    def _take_up(self, nu: Array) -> None:
+        self._set_odds(-logit(np.clip(np.abs(nu), _LEAST_RESPONSE, 1.0 - _LEAST_RESPONSE)))
+
+    def _balanced(self) -> Array:
+        mass = self._problem.shares * self.nu
+        up, down = float(mass[mass > 0].sum()), float(-mass[mass < 0].sum())
+        if not min(up, down) > 0:
+            return self.nu.copy()
+        return self.nu * np.where(self.nu > 0, min(down / up, 1.0), min(up / down, 1.0))
 
     def _softness(self) -> tuple[NDArray[np.bool_], Array]:
         free, odds = self._problem.shares > 0, self._state

@@ -10,6 +10,9 @@ from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.numerics import EPS
 
+# a slope of this share of what it was is none, and so many are tried
+_FLAT, _MOST_TRIALS = 0.05, 50
+
 
 class Share(NamedTuple):
     """How much of the way to go, and the objective there; nothing where it does not fall."""
@@ -45,3 +48,28 @@ def best_share(objective: Callable[[float], float]) -> float:
         objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
     )
     return float(found.x)
+
+
+def root_of_rising(slope: Callable[[float], float], here: float) -> float:
+    """Where in [0, 1] the slope of a convex function vanishes, roughly; 1 where it stays negative.
+
+    `here` is the slope at 0. Regula falsi with Illinois' halving: where slopes are linear in
+    pieces, as those of quadratic splines are, a few evaluations do.
+    """
+    if not here < 0:
+        return 0.0
+    low, below, high, above, last = 0.0, here, 1.0, slope(1.0), 0.0
+    if above <= _FLAT * -here:
+        return 1.0
+    for _ in range(_MOST_TRIALS):
+        share = low + (high - low) * below / (below - above)
+        found = slope(share)
+        if abs(found) <= _FLAT * -here:
+            return share
+        same = found * last > 0
+        if found < 0:
+            low, below, above = share, found, 0.5 * above if same else above
+        else:
+            high, above, below = share, found, 0.5 * below if same else below
+        last = found
+    return low

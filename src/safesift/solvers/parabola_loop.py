@@ -27,12 +27,12 @@ from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY
 from safesift.solvers.dual_loop import Loop, Swept
-from safesift.solvers.line_search import backtrack
+from safesift.solvers.line_search import root_of_rising
 
 Array = NDArray[np.float64]
 
 
-_SHRINK, _MOST_POINTS, _MOST_STEPS = 0.2, 12, 12
+_SHRINK, _MOST_POINTS, _MOST_STEPS = 0.4, 20, 30
 
 
 # how much smaller than at the start the gradient is where Newton's method ends
@@ -113,7 +113,7 @@ class _Envelope:
             if size <= _ACCURACY * largest:
                 break
             step = -self._solve(gradient)
-            share = self._search(point, step, gradient)
+            share = self._search(step, gradient)
             if share == 0.0:
                 break
             point = point + share * step
@@ -127,25 +127,23 @@ class _Envelope:
         weights = np.where(inner, part.shares / (form.curvature + self._width), 0.0)
         return solve_positive(part.design.gram(weights) + np.diag(self._ridge), gradient)
 
-    def _search(self, point: Array, step: Array, gradient: Array) -> float:
-        """The share of the step at which the objective has fallen enough; 0 for none."""
-        self._moved = self._part.design.matvec(step)
+    def _search(self, step: Array, gradient: Array) -> float:
+        """The share of the step at which the objective is least; 0 where it does not fall."""
+        part, width = self._part, self._width
+        self._moved = moved = part.design.matvec(step)
+        weights = part.shares * moved
+        bend, before = float((self._ridge * step) @ step), total(weights, self.slopes)
+        here = float(gradient @ step)
 
-        def along(share: float) -> float:
-            return self._value(point + share * step, self.pred + share * self._moved)
+        def slope(share: float) -> float:
+            slopes = part.pulled(self.pred + share * moved, width)
+            return here + share * bend + total(weights, slopes) - before
 
-        here, slope = self._value(point, self.pred), float(gradient @ step)
-        return backtrack(along, here, slope=0.1 * slope).share
-
-    def _value(self, point: Array, pred: Array) -> float:
-        part, v = self._part, self._part.pulled(pred, self._width)
-        near = 0.5 * self._width * (v - part.nu) ** 2
-        envelopes = total(part.shares, pred * v - part.form.value(v) - near)
-        return envelopes + float(part.rest @ point + 0.5 * (self._ridge * point) @ point)
+        return root_of_rising(slope, here)
 
 
 # Newton's method costs about so many steps, and beyond so many columns always too much
-_NEWTON_STEPS, _LARGEST_GRAM = 50, 1000
+_NEWTON_STEPS, _LARGEST_GRAM = 30, 1000
 # where half of the rows have left the loop, those are followed that moved by this share of what the
 # fastest did, where they are at most that share of those in the loop; until the gap they make has
 # fallen to that share of what it was, and for at most that share of an epoch's time
@@ -164,6 +162,11 @@ class ParabolaLoop(Loop):
         self._entries_visited, self._patience = 0.0, 1.0
         super().__init__(problem, seed, dual, curves=form.curvature > 0)
 
+    def move_to(self, problem: Problem) -> None:
+        super().move_to(problem)
+        # at each alpha epochs are given their chance
+        self._entries_visited = 0.0
+
     def _fill_table(self) -> None:
         columns, form, table = self._compiled, self._form, self._table
         table[:, columns.LOW], table[:, columns.HIGH] = form.low, form.high
@@ -180,6 +183,22 @@ class ParabolaLoop(Loop):
     def _go_on(self, further: float, last: Array) -> None:
         moved = self.nu + further * (self.nu - last)
         self.nu[:] = np.clip(moved, self._form.least, self._form.most)
+
+    def _take_up(self, nu: Array) -> None:
+        self.nu[:] = nu
+
+    def _balanced(self) -> Array:
+        nu, form, shares = self.nu, self._form, self._problem.shares
+        rest = total(shares, nu)
+        if rest == 0:
+            return nu.copy()
+        # each of those between their ends by the same share of its way: to the kink at 0, or to
+        # the end that is further; where there is none, as far again
+        end = np.clip(form.least if rest > 0 else form.most, -2.0 * np.abs(nu), 2.0 * np.abs(nu))
+        way = np.where(nu * rest > 0, 0.0, end) - nu
+        way[(nu <= form.least) | (nu >= form.most)] = 0.0
+        room = -total(shares, way) / rest
+        return nu + way / room if room >= 1.0 else nu.copy()
 
     def _softness(self) -> tuple[NDArray[np.bool_], float]:
         nu, form, counted = self.nu, self._form, self._problem.shares > 0
@@ -241,11 +260,11 @@ class ParabolaLoop(Loop):
         part = self._part(here)
         self.nu[here], point = proximal_points(part, self.point, self._worst, target)
         self._intercept = problem.split(point)[1]
-        self.ray()
+        self._refresh()
         part = replace(part, nu=self.nu[here])
         if not part.gap(part.design.matvec(self.point)) + self._unbalanced() <= estimate:
             self.nu[:], self._intercept = before
-            self.ray()
+            self._refresh()
             self._patience *= 4.0
 
     def _part(self, rows: NDArray) -> Part:

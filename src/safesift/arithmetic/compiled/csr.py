@@ -64,12 +64,14 @@ def add_transposed_many(data, indices, indptr, offset, rows, u, out):
 
 
 @_reordered
-def norms_sq(data, indptr, out):
-    """out = the squared lengths of all rows."""
-    for i in range(len(out)):
+def norms_sq(data, indices, indptr, offset, rows, out):
+    """out = ‖a_i‖²."""
+    for i in range(len(rows)):
+        row = rows[i]
         value = 0.0
-        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
-            value += data[entry] * data[entry]
+        for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+            size = np.float64(data[entry])
+            value += size * size
         out[i] = value
 
 
