@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safesift.problem.certificate import Certificate
-from safesift.regions.ball import GapBall
+from safesift.problem.decisions import decide
+from safesift.regions.ball import Balls, GapBall, may_decide
 from safesift.regions.intercept import UnboundedInterceptError, _Slopes
 from tests.laws.planted import FAMILIES, Planted, plant
 from tests.laws.strategies import LOSS_NAMES, examples
@@ -53,6 +54,24 @@ def test_slopes_bound_the_intercept(loss, seed, family):
     law_slopes_bound_the_intercept(seed, loss, family)
 
 
+def law_nothing_is_lost(seed: int, loss: str, family: str) -> bool:
+    """Where no interval of the intercept could help, the balls decide nothing; whether it is so."""
+    certificate = near(plant(seed, loss, "l2", family, True), seed)
+    problem = certificate.problem
+    if may_decide(certificate):
+        return False
+    found = decide(problem, Balls().build(certificate).own_row_bounds(problem), "always")
+    assert found.undecided[problem.weights > 0].all()
+    return True
+
+
+@pytest.mark.parametrize("loss", LOSS_NAMES)
+@examples(0.5)
+@given(seed=st.integers(0, 10**6), family=st.sampled_from(FAMILIES))
+def test_nothing_is_lost_where_the_intercept_is_not_bounded(loss, seed, family):
+    law_nothing_is_lost(seed, loss, family)
+
+
 SETTINGS = [
     (seed, loss, FAMILIES[seed % len(FAMILIES)])
     for loss in ("squared_hinge", "hinge", "squared", "huber")
@@ -71,6 +90,10 @@ def broken() -> bool:
 
 def test_most_are_bounded():
     assert sum(law_slopes_bound_the_intercept(*setting) for setting in SETTINGS) > len(SETTINGS)
+
+
+def test_some_gaps_decide_and_some_do_not():
+    assert 0 < sum(law_nothing_is_lost(*setting) for setting in SETTINGS) < len(SETTINGS)
 
 
 def _without_reach(slopes: _Slopes) -> _Slopes:

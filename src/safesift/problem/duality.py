@@ -185,19 +185,29 @@ class Dual:
             slope = multiple * abs(float((Q @ ray.point)[-1])) * off + 0.5 * rest
             return off * slope * rest / Q[-1, -1], off * rest / Q[-1, -1] * norm(Q[-1])
         rise = moved = 0.0
-        conjugates = self._conjugates(multiple * ray.nu)
-        for side, rest in ((ray.nu > 0, high), (ray.nu < 0, -low)):
+        for sign, rest in ((1.0, high), (-1.0, -low)):
             if rest <= 0:
                 continue
-            shares, nu = problem.shares[side], multiple * ray.nu[side]
-            mass = total(shares, np.abs(nu)) * (1.0 - problem.design.sum_error)
+            mass, size, load = self._sums_of_side(sign * multiple, ray)
+            mass *= 1.0 - problem.design.sum_error
             if not mass >= rest:
                 return math.inf, 0.0
             shrink = rest / mass
-            rise = max(rise, shrink * total(shares, np.abs(conjugates[side])))
-            load = np.abs(nu) * problem.design.row_norms[side]
-            moved = max(moved, shrink * total(shares, load))
+            rise, moved = max(rise, shrink * size), max(moved, shrink * load)
         return rise, moved
+
+    def _sums_of_side(self, multiple: float, ray: Ray) -> tuple[float, ...]:
+        """Of the slopes that a multiple makes positive: their sum, that of |f*|, and the load."""
+        problem, norms = self.problem, self.problem.design.row_norms
+
+        def sums(rows: slice) -> tuple[float, float, float]:
+            shares, nu = problem.shares[rows], ray.nu[rows]
+            conjugates = np.abs(self._conjugates(abs(multiple) * nu, rows))
+            side = np.maximum(multiple * nu, 0.0)
+            sizes = np.where(side > 0, conjugates, 0.0)
+            return total(shares, side), total(shares, sizes), total(shares, side * norms[rows])
+
+        return sum_over_blocks(problem.design.sample_blocks, sums)
 
     def _cancel(self, ray: Ray) -> Computation[Ray]:
         """A ray whose v vanishes on the intercept's coordinate, up to rounding.

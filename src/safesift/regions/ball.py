@@ -18,6 +18,7 @@ from safesift.arithmetic.numerics import EPS, norm, root_over, total
 from safesift.parameters import require_positive
 from safesift.penalties import L2
 from safesift.problem.certificate import Certificate
+from safesift.problem.decisions import decide
 from safesift.problem.problem import Problem
 from safesift.regions.base import (
     Everything,
@@ -146,6 +147,21 @@ class Balls(Region):
         if smooth and not problem.fit_intercept and problem.design.has_rows:
             sets.append(GradientBall().build(certificate))
         return Intersection(tuple(sets), self.why)
+
+
+def may_decide(certificate: Certificate) -> bool:
+    """Whether the ball of the gap could decide a row, were the intercept known.
+
+    If not, `Balls` decides none: bounds on the intercept are not worth their pass over the rows.
+    """
+    problem = certificate.problem
+    intercept = problem.split(certificate.at.point)[1]
+    known = BallTimesInterval(
+        *GapBall().ball(certificate), (intercept, intercept),
+        known=_predictions_at(certificate), known_at=intercept,
+    )  # fmt: skip
+    found = decide(problem, known.own_bounds(problem), "always")
+    return bool((~found.undecided & (problem.weights > 0)).any())
 
 
 def _predictions_at(certificate: Certificate) -> KnownPredictions:

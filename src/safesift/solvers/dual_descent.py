@@ -27,7 +27,7 @@ from safesift.design.rows import rows_of
 from safesift.penalties import L2
 from safesift.problem.problem import Problem
 from safesift.regions import Region
-from safesift.regions.ball import Balls
+from safesift.regions.ball import Balls, may_decide
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import LONG_PATH, mean_row_length, mostly_zeros, passes_of_a_gram
 from safesift.solvers.driver import Level
@@ -101,10 +101,12 @@ class DualDescent(Solver):
             return level.screening.region
         if not level.problem.pieces:
             return None  # nothing to decide
+        if not level.problem.fit_intercept:
+            return Balls()
         stuck = self._loop is not None and self._loop.stuck
         ended = level.converged or level.exhausted or stuck
         # on the way, bounds on an intercept cost more passes than they save
-        return Balls() if ended or not level.problem.fit_intercept else None
+        return Balls() if ended and may_decide(level.certificate) else None
 
     def steps(self, level: Level, most: int | None = None) -> Steps:
         """Epochs, `most` of them at most, and now and then a look at where things stand."""

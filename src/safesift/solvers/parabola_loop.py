@@ -188,17 +188,18 @@ class ParabolaLoop(Loop):
         self.nu[:] = nu
 
     def _balanced(self) -> Array:
-        nu, form, shares = self.nu, self._form, self._problem.shares
+        # a copy next to which a column of the table is far between
+        nu, form, shares = self.nu.copy(), self._form, self._problem.shares
         rest = total(shares, nu)
         if rest == 0:
-            return nu.copy()
+            return nu
         # each of those between their ends by the same share of its way: to the kink at 0, or to
         # the end that is further; where there is none, as far again
-        end = np.clip(form.least if rest > 0 else form.most, -2.0 * np.abs(nu), 2.0 * np.abs(nu))
-        way = np.where(nu * rest > 0, 0.0, end) - nu
+        excess, end = (nu, -form.least) if rest > 0 else (-nu, form.most)
+        way = np.where(excess > 0, excess, np.minimum(end + excess, -excess))
         way[(nu <= form.least) | (nu >= form.most)] = 0.0
-        room = -total(shares, way) / rest
-        return nu + way / room if room >= 1.0 else nu.copy()
+        room = total(shares, way) / abs(rest)
+        return nu - math.copysign(1.0 / room, rest) * way if room >= 1.0 else nu
 
     def _softness(self) -> tuple[NDArray[np.bool_], float]:
         nu, form, counted = self.nu, self._form, self._problem.shares > 0
