@@ -61,7 +61,7 @@ class Book:
         return None if found is None else found.storage
 
     def fact(self, place: Place, solver: str, name: str) -> Any:
-        """Its "failure", "others" or "machine"."""
+        """Its "failure", "others", "machine" or "constant"."""
         return self._entry(place, solver).get(name)
 
     def floors(self, place: Place, name: str) -> Floors | None:
@@ -82,6 +82,7 @@ class Book:
             entry |= {
                 "failure": outcome.failure, "others": outcome.others,
                 "machine": self._machine_number(), "limit": facts["limit"],
+                "constant": outcome.constant,
             }  # fmt: skip
             for key, stage in outcome.stages.items():
                 name, _, of = key.partition("@")

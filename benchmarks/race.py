@@ -41,7 +41,7 @@ def race(run: Run, tell: Tell) -> None:
         return
     evaluator = Evaluator(X, y, run.task)
     del X
-    tell("storage", kind=kind)
+    tell("storage", kind=kind, constant=evaluator.constant)
     late: set[str] = set()
     for stage in run.stages:
         if stage.name not in late:

@@ -20,6 +20,7 @@ from verdicts import (
     against_none,
     against_peers,
     against_quiet,
+    asked_of_it,
     line,
 )
 
@@ -87,7 +88,7 @@ class Report:
     def _intercepts(self) -> Sheet:
         sheet = Sheet(
             "An intercept, ours, quiet",
-            ("data / task", "stage", "gap", "without s", "with s", "ratio",
+            ("data / task", "stage", "gap", "gap with / without", "without s", "with s", "ratio",
              f"verdict (≤ {MOST_INTERCEPT:g})"), 3,
         )  # fmt: skip
         for stage in _TITLES:
@@ -96,7 +97,8 @@ class Report:
                 if case.task.intercept != FREE or compared is None:
                     continue
                 verdict = self._counted(compared[1])
-                sheet.add(case.without_intercept, stage, f"{place.tol:.0e}", _ours(compared[0]),
+                sheet.add(case.without_intercept, stage, f"{place.tol:.0e}",
+                          number(asked_of_it(self._book, case, place)), _ours(compared[0]),
                           _ours(found.ours), number(verdict.ratio), verdict.words)  # fmt: skip
         return sheet
 

@@ -75,10 +75,12 @@ class Outcome:
     """What a solver did: the storage it ran on, its stages, the lower bounds it gave.
 
     `stages` and `floors` by the keys of the stages; `others` is how many cores other processes
-    kept busy meanwhile, those that the race itself started not counted.
+    kept busy meanwhile, those that the race itself started not counted; `constant` is what gaps are
+    relative to.
     """
 
     storage: str | None = None
+    constant: float | None = None
     stages: dict[str, StageOutcome] = field(default_factory=dict)
     floors: dict[str, Floors] = field(default_factory=dict)
     failure: str | None = None
@@ -111,7 +113,9 @@ class Runner:
             with _foreign_load() as foreign:
                 events, failure = self._process(data, task, solver, waiting, outcome.storage)
             others += foreign
-            outcome.storage = _storage(events) or outcome.storage
+            for event in events:
+                if event["event"] == "storage":
+                    outcome.storage, outcome.constant = event["kind"], event["constant"]
             outcome.failure = failure or outcome.failure
             begun = {e["stage"] for e in events if e["event"] == "begin"}
             if not begun:
@@ -194,10 +198,6 @@ def _failure(ended: subprocess.CompletedProcess) -> str | None:
         return None
     lines = ended.stderr.strip().splitlines()
     return lines[-1] if lines else "ended without a word"
-
-
-def _storage(events: list[dict]) -> str | None:
-    return next((e["kind"] for e in events if e["event"] == "storage"), None)
 
 
 def _take_in(outcome: Outcome, events: list[dict], stages: Sequence[Stage]) -> None:

@@ -96,6 +96,11 @@ class Evaluator:
             loss=task.loss, penalty=task.penalty, alpha=1.0, fit_intercept=task.intercept == FREE,
         ).problems  # fmt: skip
 
+    @property
+    def constant(self) -> float:
+        """P of the best constant model, to which gaps are relative; the mean of several classes."""
+        return float(np.mean([problem.constant_value for problem in self._problems]))
+
     def measure(self, model: Model, alpha: float, floors: Sequence[float] | None = None) -> Measure:
         """Gap and excess; `floors` are certified lower bounds on the optimal values."""
         known = [-math.inf] * len(self._problems) if floors is None else floors

@@ -133,3 +133,10 @@ def against_none(
     if without is None or with_one is None:
         return None
     return without, at_most(with_one.seconds / without.seconds, MOST_INTERCEPT)
+
+
+def asked_of_it(book: Book, case: Case, place: Place) -> float | None:
+    """The gap that is asked for with an intercept over that without, both not relative."""
+    without = book.fact(place._replace(case=case.without_intercept), OURS, "constant")
+    with_one = book.fact(place, OURS, "constant")
+    return None if without is None or with_one is None else with_one / without
