@@ -16,7 +16,7 @@ from safesift.arithmetic import threads
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
-from safesift.solvers import Fit, Screening, Settings, choose, parabola_loop, solve_path
+from safesift.solvers import Fit, Screening, Settings, choose, parabola_loop, solve, solve_path
 from safesift.solvers.line_search import root_of_rising
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
@@ -281,6 +281,25 @@ def test_wrong_row_norms_are_caught(monkeypatch):
     fit = fitted(problem, 1e-6, max_iter=200)
     assert not fit.converged
     assert_certified(fit, optimum(problem).value)
+
+
+@pytest.mark.parametrize("solver", ["dual_descent", "relay"])
+def test_weights_of_an_intercept_that_underflow(solver):
+    """Rows so long that no slope responds to an intercept, as far as can be computed."""
+    rng = np.random.default_rng(1)
+    X, y = 1e60 * rng.normal(size=(200, 3)), rng.normal(size=200)
+    problem = make_problems(X, y, loss="squared", penalty="l2", alpha=1e-260).problem
+    fit = solve(problem, tol=1e-6, max_iter=20, solver=solver)
+    assert fit.certificate.gap >= 0
+
+
+@pytest.mark.parametrize("alphas", [(1e200, 1e150, 1e-250), (1e300, 1e-100, 1e-299)])
+def test_alphas_whose_quotients_underflow(alphas):
+    X = np.random.default_rng(1).normal(size=(200, 3))
+    problem = make_problems(X, np.sign(X[:, 0]), loss="squared_hinge", penalty="l2", alpha=1.0)
+    levels = [[problem.problem.at_level(alpha)] for alpha in alphas]
+    fits = [fit for (fit,) in dual_descent(levels, Settings(1e-6, max_iter=50))]
+    assert len(fits) == 3 and all(fit.certificate.gap >= 0 for fit in fits)
 
 
 @pytest.mark.parametrize("kink", [1e-6, 0.03, 0.5, 0.97])

@@ -212,7 +212,7 @@ class Loop(ABC):
         h = total(problem.shares[free], 1.0 / (curvature + own))
         times = _HEAVY if self._curves else _HEAVY_WITH_KINKS
         # and no heavier than the other features together
-        bias = min(times * problem.alpha / h, self._typical_sq)
+        bias = min(times * problem.alpha / h, self._typical_sq) if h > 0 else self._typical_sq
         if self._unknown:
             bias = _AT_FIRST * self._typical_sq
         if not 0.5 * bias < self._bias < 2.0 * bias:
@@ -224,8 +224,9 @@ class Loop(ABC):
         here = self._state.copy()
         if self._last is not None and alpha != self._problem.alpha != self._last[0]:
             before, last = self._last
-            rate = math.log(alpha / self._problem.alpha) / math.log(self._problem.alpha / before)
-            self._go_on(min(rate, 1.0), last)
+            # a quotient of alphas may be 0 or infinite
+            new, old, oldest = (math.log(one) for one in (alpha, self._problem.alpha, before))
+            self._go_on(min((new - old) / (old - oldest), 1.0) if old != oldest else 0.0, last)
             if self._problem.fit_intercept:
                 # it would take what is left of slopes that do not cancel for its own work
                 self._take_up(self._balanced())

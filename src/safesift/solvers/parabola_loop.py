@@ -81,8 +81,8 @@ def proximal_points(part: Part, point: Array, width: float, target: float) -> tu
     for _ in range(_MOST_POINTS):
         steps = _Envelope(part, width)
         point = steps.minimise(point)
-        part = replace(part, nu=steps.slopes)
-        if part.gap(steps.pred) <= target:
+        part, before = replace(part, nu=steps.slopes), part.nu
+        if part.gap(steps.pred) <= target or np.array_equal(part.nu, before):
             break
         width *= _SHRINK
     return part.nu, point
