@@ -36,7 +36,7 @@ from tables import wide_console
 QUICK_ROWS = 2000
 # A peer is out of the race after that many times the time of the best one so far, though not
 # before it had a few seconds. Beside a load only such peers run as stay within it without.
-_SLOWER_THAN_PEER, _LEAST_LIMIT = 2.0, 10.0
+_SLOWER_THAN_PEER, _LEAST_LIMIT = 2.0, 4.0
 
 
 def chosen(only: Sequence[str]) -> list[Case]:
@@ -90,10 +90,13 @@ class Race:
     def run(self, case: Case) -> None:
         """Ours first, which gives the lower bounds, then the peers."""
         for solver in (OURS, *([] if self.only_ours else self._in_order(case))):
-            # what is best stored in one way for a fit may be in another for a path
-            for stages in [self._stages(case, solver, name) for name in case.stages]:
-                if stages:
-                    self._run_stages(case, solver, stages)
+            stages = [one for name in case.stages for one in self._stages(case, solver, name)]
+            if not stages:
+                continue
+            data, storages = self.store.path(case.data), self._known_storages(case, solver)
+            outcome = self.runner.run(data, case.task, solver, stages, storages)
+            facts = {"limit": self.limit, "tols": sorted({stage.tol for stage in stages})}
+            self.book.put(case.name, self.runner.load, solver, outcome, facts)
 
     def _in_order(self, case: Case) -> list[str]:
         """Those first that are quick on the same data, with whatever intercept."""
@@ -106,12 +109,6 @@ class Race:
             return min((one.seconds for one in known if one and one.reached), default=math.inf)
 
         return sorted(case.peers(), key=seconds)
-
-    def _run_stages(self, case: Case, solver: str, stages: list[Stage]) -> None:
-        storage = self._known_storage(case, solver, stages[0].name)
-        outcome = self.runner.run(self.store.path(case.data), case.task, solver, stages, storage)
-        facts = {"limit": self.limit, "tols": sorted(stage.tol for stage in stages)}
-        self.book.put(case.name, self.runner.load, solver, outcome, facts)
 
     def _stages(self, case: Case, solver: str, name: str) -> list[Stage]:
         """Large gaps before small ones."""
@@ -163,11 +160,12 @@ class Race:
         quiet = self.book.stage(Place(case.name, tol, QUIET), solver, name)
         return tuple(quiet.tols) or None if quiet is not None else None
 
-    def _known_storage(self, case: Case, solver: str, name: str) -> str | None:
+    def _known_storages(self, case: Case, solver: str) -> dict[str, str]:
         if not self._knows(solver):
-            return None
-        places = (Place(case.name, tol, QUIET) for tol in self.tols)
-        return next(filter(None, (self.book.storage(p, solver, name) for p in places)), None)
+            return {}
+        places = [Place(case.name, tol, QUIET) for tol in self.tols]
+        found = {name: [self.book.storage(p, solver, name) for p in places] for name in case.stages}
+        return {name: next(filter(None, known)) for name, known in found.items() if any(known)}
 
 
 def publish(book: Book, console: Console, *, kept: bool) -> None:

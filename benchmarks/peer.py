@@ -125,7 +125,7 @@ def storages(X: Any, kinds: tuple[str, str]) -> list[str]:
     share = (X.nnz if sparse.issparse(X) else np.count_nonzero(X)) / size
     if share <= SPARSE_ONLY:
         return [kinds[1]]
-    return [kinds[0]] if share >= DENSE_ONLY else list(kinds)
+    return [kinds[0]] if share >= DENSE_ONLY else list(dict.fromkeys(kinds))
 
 
 def stored(X: Any, kind: str) -> Any:

@@ -106,6 +106,8 @@ class Libsvm(Peer):
     package = "sklearn"
     kinds = ("hinge-l2",)
     intercepts = (FREE,)
+    # a trial of both would take longer than the race
+    storages = ("csr", "csr")
     loosest = 1.0
 
     def solve(self, alpha: float, tol: float, warm: Answer | None) -> Answer:

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -31,22 +33,27 @@ _TRIAL_TIME, _LEAST_TRIAL = 4.0, 60.0
 
 
 def race(run: Run, tell: Tell) -> None:
-    """All stages; a stage is left out, without a word, whose looser one took too long."""
+    """All stages; a stage is left out, without a word, whose looser one took too long.
+
+    What is best stored in one way for a fit may be in another for a path.
+    """
     X, y = load(run.data)
-    contestant = make_contestant(run.solver, run.task, run.threads)
-    try:
-        kind = prepare(contestant, X, y, run.stages, run.storage)
-    except Unsuited as reason:
-        tell("unsuited", why=str(reason))
-        return
-    evaluator = Evaluator(X, y, run.task)
-    del X
-    tell("storage", kind=kind, constant=evaluator.constant)
-    late: set[str] = set()
-    for stage in run.stages:
-        if stage.name not in late:
-            in_time = _race_stage(contestant, evaluator, stage, run, partial(tell, stage=stage.key))
-            late |= set() if in_time else {stage.name}
+    contestant, evaluator = make_contestant(run.solver, run.task, run.threads), None
+    kinds: list[str] = []
+    for name, group in groupby(run.stages, attrgetter("name")):
+        stages, before, known = list(group), kinds, run.storages.get(name)
+        kinds = storages(X, contestant.storages) if known is None else [known]
+        try:
+            if len(kinds) > 1 or kinds != before:
+                kind = prepare(contestant, X, y, stages, kinds)
+        except Unsuited as reason:
+            tell("unsuited", why=str(reason))
+            return
+        evaluator = evaluator or Evaluator(X, y, run.task)
+        tell("storage", name=name, kind=kind, constant=evaluator.constant)
+        for stage in stages:
+            if not _race_stage(contestant, evaluator, stage, run, partial(tell, stage=stage.key)):
+                break
 
 
 def make_contestant(solver: str, task: Task, threads: int) -> Contestant:
@@ -108,11 +115,9 @@ def _again(times: Sequence[float], repeats: int, limit: float) -> bool:
 
 
 def prepare(
-    contestant: Contestant, X: Any, y: np.ndarray, stages: Sequence[Stage],
-    storage: str | None = None,
+    contestant: Contestant, X: Any, y: np.ndarray, stages: Sequence[Stage], kinds: Sequence[str],
 ) -> str:  # fmt: skip
     """Hand over the data in the storage of the fastest trial, after one that compiles."""
-    kinds = storages(X, contestant.storages) if storage is None else [storage]
     few, seconds = _few_rows(y), {}
     with killed_after(max(_TRIAL_TIME * stages[0].limit, _LEAST_TRIAL)):
         for kind in kinds:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-from runs import CV, Floors, Run, Stage
+from runs import CV, PATH, SINGLE, Floors, Run, Stage
 from tasks import Task
 
 _RACE = Path(__file__).with_name("race.py")
@@ -72,14 +72,14 @@ class StageOutcome:
 
 @dataclass
 class Outcome:
-    """What a solver did: the storage it ran on, its stages, the lower bounds it gave.
+    """What a solver did: the storages it ran on, its stages, the lower bounds it gave.
 
-    `stages` and `floors` by the keys of the stages; `others` is how many cores other processes
-    kept busy meanwhile, those that the race itself started not counted; `constant` is what gaps are
-    relative to.
+    `storages` by the names of the stages, `stages` and `floors` by their keys; `others` is how many
+    cores other processes kept busy meanwhile, those that the race itself started not counted;
+    `constant` is what gaps are relative to.
     """
 
-    storage: str | None = None
+    storages: dict[str, str] = field(default_factory=dict)
     constant: float | None = None
     stages: dict[str, StageOutcome] = field(default_factory=dict)
     floors: dict[str, Floors] = field(default_factory=dict)
@@ -101,21 +101,22 @@ class Runner:
 
     def run(
         self, data: str, task: Task, solver: str, stages: Sequence[Stage],
-        storage: str | None = None,
+        storages: dict[str, str] | None = None,
     ) -> Outcome:  # fmt: skip
         """All stages; where one of them had to be killed, the others in a new process.
 
-        A stage to a smaller gap is not tried where the same to a larger one took too long: its
-        outcome is the same bound.
+        A stage to a smaller gap is not tried where the same to a larger one took too long, nor a
+        path where a fit did, which has harder ones: its outcome is the same bound.
         """
-        outcome, waiting, others = Outcome(storage=storage), list(stages), []
+        outcome, waiting, others = Outcome(dict(storages or {})), list(stages), []
         while waiting:
             with _foreign_load() as foreign:
-                events, failure = self._process(data, task, solver, waiting, outcome.storage)
+                events, failure = self._process(data, task, solver, waiting, outcome.storages)
             others += foreign
             for event in events:
                 if event["event"] == "storage":
-                    outcome.storage, outcome.constant = event["kind"], event["constant"]
+                    outcome.storages[event["name"]] = event["kind"]
+                    outcome.constant = event["constant"]
             outcome.failure = failure or outcome.failure
             begun = {e["stage"] for e in events if e["event"] == "begin"}
             if not begun:
@@ -128,12 +129,12 @@ class Runner:
         return outcome
 
     def _process(
-        self, data: str, task: Task, solver: str, stages: Sequence[Stage], storage: str | None
+        self, data: str, task: Task, solver: str, stages: Sequence[Stage], storages: dict[str, str]
     ) -> tuple[list[dict], str | None]:
         output = self.folder / "events.jsonl"
         output.write_text("")
         run = Run(data, task, solver, tuple(stages), self.repeats, self.threads, str(output),
-                  storage)  # fmt: skip
+                  storages)  # fmt: skip
         threads = dict.fromkeys(_THREAD_VARIABLES, str(self.threads))
         patience = _OVERHEAD + _PATIENCE * sum(stage.limit for stage in stages)
         with ExitStack() as stack:
@@ -203,7 +204,8 @@ def _failure(ended: subprocess.CompletedProcess) -> str | None:
 def _take_in(outcome: Outcome, events: list[dict], stages: Sequence[Stage]) -> None:
     for stage in stages:
         own = [event for event in events if event.get("stage") == stage.key]
-        outcome.stages[stage.key] = replace(stage_outcome(own, stage), storage=outcome.storage)
+        storage = outcome.storages.get(stage.name)
+        outcome.stages[stage.key] = replace(stage_outcome(own, stage), storage=storage)
         for event in own:
             if event["event"] == "floors":
                 outcome.floors[stage.key] = event["floors"]
@@ -213,13 +215,23 @@ def _not_yet(outcome: Outcome, stages: Sequence[Stage]) -> list[Stage]:
     """Those that are worth a try; of the others the bound is that of the larger gap."""
     waiting = []
     for stage in stages:
-        looser = (key for key in outcome.stages if key.partition("@")[0] == stage.name)
-        late = [outcome.stages[key] for key in looser if not outcome.stages[key].reached]
-        if any(not one.stuck for one in late):
+        late = [
+            one for key, one in outcome.stages.items()
+            if not one.reached and not one.stuck and _is_easier(key, one, stage)
+        ]  # fmt: skip
+        if late:
             outcome.stages[stage.key] = late[-1]
         else:
             waiting.append(stage)
     return waiting
+
+
+def _is_easier(key: str, one: StageOutcome, stage: Stage) -> bool:
+    """The same to a larger gap; or a fit that took the time of the whole path."""
+    name = key.partition("@")[0]
+    return name == stage.name or (
+        name == SINGLE and stage.name == PATH and one.seconds >= stage.limit
+    )
 
 
 def stage_outcome(events: list[dict], stage: Stage) -> StageOutcome:

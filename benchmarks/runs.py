@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +69,8 @@ class Run:
     repeats, threads : int
     output : str
         File for the events.
-    storage : str, optional
-        That of the matrix, where it is known and need not be tried out.
+    storages : dict of str, optional
+        Of the matrix, by the names of the stages, where they are known and need not be tried out.
     """
 
     data: str
@@ -80,7 +80,7 @@ class Run:
     repeats: int
     threads: int
     output: str
-    storage: str | None = None
+    storages: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Run:

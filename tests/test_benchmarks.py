@@ -224,7 +224,7 @@ def test_a_stage_that_was_killed_is_a_lower_bound(benchmark):
 def _outcome(benchmark, seconds, **facts):
     runner = benchmark("runner")
     stage = runner.StageOutcome(seconds, **{"reached": True, "gap": 1e-7} | facts)
-    return runner.Outcome("C", 0.5, {"path@1e-06": stage})
+    return runner.Outcome({"path": "C"}, 0.5, {"path@1e-06": stage})
 
 
 def _book(benchmark, outcomes, load="quiet", case="mnist/squared_hinge-l2"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import joblib
 import numpy as np
-from peer import FREE
+from peer import FREE, storages
 from peers import PEERS
 from race import make_contestant, prepare
 from runs import OURS, PATH, SINGLE, Stage
@@ -69,7 +69,8 @@ class PathSolver:
 
     def prepare(self, X: Any, y: np.ndarray) -> None:
         """Compile, and take the data in the storage that suits best; not timed."""
-        prepare(self._contestant, X, y, [self._stage])
+        kinds = storages(X, self._contestant.storages)
+        prepare(self._contestant, X, y, [self._stage], kinds)
 
     def solve(self, tol: float) -> Models:
         stage = replace(self._stage, tols=(tol,) * len(self._stage.alphas))
