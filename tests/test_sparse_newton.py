@@ -17,6 +17,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
 from safesift.solvers import Fit, Screening, Settings
+from safesift.solvers import sparse_newton as module
 from safesift.solvers.sparse_newton import SparseNewton
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
@@ -286,3 +287,43 @@ def test_columns_of_a_sparse_matrix_are_read_by_columns(dtype, intercept):
         expected = design.matrix[:, np.flatnonzero(features)]
         np.testing.assert_array_equal(part.matrix.toarray(), expected.toarray())
         np.testing.assert_array_equal(part.matrix.indices, expected.indices)
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic", "logistic", "squared"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_start_from_a_sample_changes_nothing_but_the_way(loss, intercept, monkeypatch):
+    """Of many rows a sixteenth is solved for first; gaps and decisions are of all rows."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(6000, 12))
+    y = np.sign(X[:, 0] - X[:, 1] + rng.normal(size=6000))
+    problem = make_problems(
+        X, y, loss=loss, penalty="l1", alpha=1e-2, fit_intercept=intercept
+    ).problem
+    sampled: list[int] = []
+    whole = module.solved_on_a_sample
+
+    def counted(*arguments):
+        found = whole(*arguments)
+        sampled.append(found.problem.design.n_samples)
+        return found
+
+    monkeypatch.setattr(module, "solved_on_a_sample", counted)
+    plain = fit(problem, tol=1e-9)
+    assert not sampled
+    monkeypatch.setattr(module, "_LARGE", 0.0)
+    found = fit(problem, tol=1e-9)
+    assert len(sampled) == 1 and sampled[0] <= 6000 / 12
+    assert found.converged and plain.converged
+    assert abs(found.certificate.value - plain.certificate.value) <= found.gap + plain.gap
+    assert_decisions_hold(found, plain.at.point, 1e-4)
+
+
+@pytest.mark.parametrize(("loss", "sharp"), [("squared_hinge", True), ("safe_logistic", False)])
+def test_rough_solutions_of_quadratic_pieces_are_sharp(loss, sharp):
+    """Where a step more costs less than the rows that a larger gap leaves in doubt."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(800, 6))
+    y = np.sign(X[:, 0] - X[:, 1] + rng.normal(size=800))
+    problem = make_problems(X, y, loss=loss, penalty="l1", alpha=1e-2).problem
+    found = fit(problem, tol=0.5)
+    assert found.relative_gap <= (1e-6 if sharp else 0.5)

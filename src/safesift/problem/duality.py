@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -365,22 +365,16 @@ class Dual:
         def estimate(multiple: float, error: float = error) -> float:
             return self._value(ray, multiple, conjugates(multiple), error)
 
-        candidates = [1.0]
         low, high = self._feasible_multiples(ray, error)
-        if low < high:
-            candidates += [low, high]
+        if low < high and estimate(high) > estimate(high - 1e-6 * (high - low)):
             # a concave function that still rises at the end of an interval is largest there, as it
             # is under an l1 penalty, where feasibility ends the interval
-            if estimate(high) <= estimate(high - 1e-6 * (high - low)):
-                found = minimize_scalar(
-                    lambda c: -estimate(c),
-                    bounds=(low, high),
-                    method="bounded",
-                    options={"xatol": 1e-12},
-                )
-                candidates.append(float(found.x))
+            candidates = [high, 1.0, low]
+        else:
+            candidates = [1.0, *(self._stationary(estimate, low, high) if low < high else ())]
+            candidates.sort(key=estimate, reverse=True)
         # a certified value takes several sums over the samples: of the best that is feasible only
-        for multiple in sorted(candidates, key=estimate, reverse=True):
+        for multiple in candidates:
             found = self.point(ray, multiple)
             if math.isfinite(found.value):
                 if multiple < high:
@@ -390,6 +384,14 @@ class Dual:
                 lost = max(estimate(end, 0.0) - estimate(high, 0.0), 0.0)
                 return replace(found, rounding=found.rounding + lost)
         return self.point(ray, 0.0)
+
+    @staticmethod
+    def _stationary(estimate: Callable[[float], float], low: float, high: float) -> list[float]:
+        """The multiple where a concave estimate is largest, and the ends of the interval."""
+        found = minimize_scalar(
+            lambda c: -estimate(c), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+        )
+        return [low, high, float(found.x)]
 
     def _conjugates_on(self, nu: Array) -> Callable[[float], float]:
         """c ↦ (1/W) Σ s_i f*(c·ν_i), from two sums where it is a quadratic polynomial."""
@@ -402,7 +404,7 @@ class Dual:
             return sum_over_blocks(problem.design.sample_blocks, partial(part, multiple))[0]
 
         if not problem.loss.quadratic_rays:
-            return at
+            return cache(at)
         one, half = at(1.0), at(0.5)
         quadratic = 2.0 * one - 4.0 * half
         linear = 4.0 * half - one

@@ -24,9 +24,10 @@ from safesift.regions import Region
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.column_model import Accuracy, ColumnModel
-from safesift.solvers.costs import LARGEST
+from safesift.solvers.costs import LARGEST, mean_row_length
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
+from safesift.solvers.sampling import solved_on_a_sample
 from safesift.solvers.screening import near_kinks
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import SomeRows
@@ -50,6 +51,10 @@ _LAST_STEP = 0.2
 _ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
 _INNER, _SLOPES, _MOST_STEPS = 1e-4, 0.3, 50
+# relative gap at which few rows are in doubt
+_SHARP = 1e-6
+# entries of a matrix from which on a start from a sample of the rows is worth its steps
+_LARGE = 2e6
 # what a level costs at least
 _PASSES = 10.0
 
@@ -87,12 +92,28 @@ class SparseNewton(Solver):
         # never more than a matrix of all columns would be
         return min(_PASSES, 0.5 * problem.design.n_columns / 20.0)
 
+    def goes_on(self, level: Level) -> bool:
+        return level.gap > self._aim(level)
+
+    def _aim(self, level: Level) -> float:
+        """The gap to reach: that asked for, or a smaller one where steps soon are exact.
+
+        Of a loss of quadratic pieces one step more then costs less than to decide the rows that a
+        larger gap leaves in doubt.
+        """
+        problem, by_gram = level.problem, self._columns is None
+        sharp = _SHARP if by_gram and problem.loss.quadratic_rays else math.inf
+        return min(level.target, sharp * problem.reference)
+
     def region(self, level: Level) -> Region | None:
         return level.screening.region or GapEnergy(self._gram)
 
     def steps(self, level: Level) -> Steps:
         if level.past is not None:
             self._moved = level.past.movement
+        elif not level.begun and self._start is None and _is_large(level.problem):
+            sampled = solved_on_a_sample(level.problem, self.settings, self.name)
+            self._start = None if sampled is None else sampled.at.point
         yield from self.arrive(level)
         is_first, in_vain = True, False
         while True:
@@ -146,7 +167,7 @@ class SparseNewton(Solver):
         view = SomeRows(problem, at, gram, rows)
         curvature = np.diag(gram.matrix)
         steps = NewtonSteps(np.where(curvature > 0, curvature, 1.0))
-        yield from steps.settle(view, _INNER * level.target, _MOST_STEPS, level.report)
+        yield from steps.settle(view, _INNER * self._aim(level), _MOST_STEPS, level.report)
         gram.adopt(view.gram, rows)
         point = at.point.copy()
         point[gram.columns] = view.here.point
@@ -173,6 +194,12 @@ class SparseNewton(Solver):
         if not screening.guesses or not problem.pieces:
             return np.empty(0, dtype=np.intp)
         return near_kinks(problem, level.at, (1.0 if is_first else _LAST_STEP) * self._moved)
+
+
+def _is_large(problem: Problem) -> bool:
+    """Whether passes over the data take long next to all that is done between them."""
+    design = rows_of(problem.design)
+    return design.n_samples * mean_row_length(design) >= _LARGE
 
 
 def _rough(level: Level) -> float:
