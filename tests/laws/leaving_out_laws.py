@@ -66,8 +66,10 @@ def solution_without(case: Case, i: int) -> tuple[float, bool]:
     y = problem.y[kept]
     loss = problem.loss.take(kept)
     point = newton(A[kept], y, loss, case)(case.weights[kept])
-    curved = loss.curvature((A[kept].astype(Long) @ point).astype(float), y).any()
-    return float(A[i].astype(Long) @ point), bool(curved) or not case.fit_intercept
+    pred = (A[kept].astype(Long) @ point).astype(float)
+    # on both sides: at the end of a piece an intercept may be free to go to the other
+    curved = all(loss.curvature(pred + move, y).any() for move in (-1e-6, 1e-6))
+    return float(A[i].astype(Long) @ point), curved or not case.fit_intercept
 
 
 def newton(A: np.ndarray, y: np.ndarray, loss: Any, case: Case) -> Any:
