@@ -188,7 +188,7 @@ class ParabolaLoop(Loop):
         self.nu[:] = nu
 
     def _balanced(self) -> Array:
-        # a copy next to which a column of the table is far between
+        # a copy: numbers of a column of the table are far apart in memory
         nu, form, shares = self.nu.copy(), self._form, self._problem.shares
         rest = total(shares, nu)
         if rest == 0:
