@@ -15,10 +15,14 @@ from __future__ import annotations
 import numpy as np
 
 from safesift.arithmetic.compiled.caching import cached_njit
-from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
+from safesift.arithmetic.compiled.rows import OPTIONS, fetch, inlined, row_add, row_dot
 
 NU, STEP, Q, LOW, HIGH, LEAST, MOST, ALONG = range(8)
 COLUMNS = 8
+# so many visits before a row is needed it is asked for
+AHEAD = 2
+# of so many groups of neighbours the rows are mixed: all of them stay in the cache meanwhile
+_MIXED = 64
 
 
 @inlined
@@ -66,10 +70,29 @@ def _random_below(state, n):
 
 
 @inlined
-def shuffle(values, start, stop, state):
+def _shuffle(values, start, stop, state):
     for place in range(stop - 1, start, -1):
         other = start + _random_below(state, place + 1 - start)
         values[place], values[other] = values[other], values[place]
+
+
+@inlined
+def visits(n, group, state):
+    """The numbers below n, in random order.
+
+    Groups of neighbours, which lie next to each other in memory, stay near to each other, but not
+    together: a few in turn, always the same, would converge like coordinates in a fixed order.
+    """
+    order, groups = np.empty(n, np.intp), np.arange(0, n, group)
+    _shuffle(groups, 0, len(groups), state)
+    done = 0
+    for first in groups:
+        for number in range(first, min(first + group, n)):
+            order[done] = number
+            done += 1
+    for start in range(0, n, _MIXED * group):
+        _shuffle(order, start, min(start + _MIXED * group, n), state)
+    return order
 
 
 @inlined
@@ -87,17 +110,15 @@ def _compact(active, n_active):
 def epoch(matrix, active, n_active, group, table, curvature, lift, z, c, spread, margin, state):
     """A step on each of the rows active[:n_active], in random order.
 
-    Random are the order of groups of neighbours, which lie next to each other in memory, and the
-    order within each group. Rows whose prediction is further than `margin` inside what their dual
-    variable allows leave.
+    Rows whose prediction is further than `margin` inside what their dual variable allows leave.
 
     Parameters
     ----------
     matrix : tuple of arrays
     active : array of ints
-        Indices of rows, nearly sorted; changed.
+        Indices of rows, sorted; changed.
     group : int
-        How many rows a group has.
+        Of how many neighbours: see `visits`.
     table : array of shape (n_samples, 8)
     curvature : float
         Of the conjugate.
@@ -120,34 +141,35 @@ def epoch(matrix, active, n_active, group, table, curvature, lift, z, c, spread,
         Σ step·(f(t) + f*(ν) − tν) over the rows as they were met: about the gap divided by alpha.
     """
     worst = gap = 0.0
-    groups = np.arange(0, n_active, group)
-    shuffle(groups, 0, len(groups), state)
-    for start in groups:
-        stop = min(start + group, n_active)
-        shuffle(active, start, stop, state)
-        for place in range(start, stop):
-            i = active[place]
-            row = table[i]
-            nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
-            along = row[ALONG]
-            t = row_dot(matrix, i, z) + (c - spread * along)
-            inside = _inside_by(t, nu, curvature, row)
-            if inside >= 0.0:
-                if inside > margin:
-                    active[place] = -1
-                continue
-            worst = max(worst, -inside)
-            slope = _pulled(t, curvature, low, high, least, most)
-            lost = t * (slope - nu) - _conjugate(slope, curvature, low, high)
-            gap += row[STEP] * (lost + _conjugate(nu, curvature, low, high))
-            q = row[Q]
-            moved = _pulled(q * nu + t, q + curvature, low, high, least, most)
-            if moved != nu:
-                row[NU] = moved
-                scale = row[STEP] * (nu - moved)
-                row_add(matrix, i, scale, z)
-                c += (lift - along) * scale
-                spread += scale
+    order = visits(n_active, group, state)
+    for visit in range(n_active):
+        if visit + AHEAD < n_active:
+            later = active[order[visit + AHEAD]]
+            fetch(matrix, later)
+            fetch((table,), later)
+        place = order[visit]
+        i = active[place]
+        row = table[i]
+        nu, low, high, least, most = row[NU], row[LOW], row[HIGH], row[LEAST], row[MOST]
+        along = row[ALONG]
+        t = row_dot(matrix, i, z) + (c - spread * along)
+        inside = _inside_by(t, nu, curvature, row)
+        if inside >= 0.0:
+            if inside > margin:
+                active[place] = -1
+            continue
+        worst = max(worst, -inside)
+        slope = _pulled(t, curvature, low, high, least, most)
+        lost = t * (slope - nu) - _conjugate(slope, curvature, low, high)
+        gap += row[STEP] * (lost + _conjugate(nu, curvature, low, high))
+        q = row[Q]
+        moved = _pulled(q * nu + t, q + curvature, low, high, least, most)
+        if moved != nu:
+            row[NU] = moved
+            scale = row[STEP] * (nu - moved)
+            row_add(matrix, i, scale, z)
+            c += (lift - along) * scale
+            spread += scale
     return _compact(active, n_active), c, spread, worst, gap
 
 

@@ -20,8 +20,8 @@ import math
 import numpy as np
 
 from safesift.arithmetic.compiled.caching import cached_njit
-from safesift.arithmetic.compiled.dual import ALONG, COLUMNS, NU, STEP, Q, shuffle
-from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
+from safesift.arithmetic.compiled.dual import AHEAD, ALONG, COLUMNS, NU, STEP, Q, visits
+from safesift.arithmetic.compiled.rows import OPTIONS, fetch, inlined, row_add, row_dot
 
 SIGN, ODDS = 3, 4
 __all__ = ["ALONG", "COLUMNS", "NU", "ODDS", "SIGN", "STEP", "Q", "epoch"]
@@ -69,28 +69,28 @@ def epoch(matrix, active, n_active, group, table, lift, z, c, spread, state):
     Parameters, and what is returned, are those of `dual.epoch`.
     """
     worst = gap = 0.0
-    groups = np.arange(0, n_active, group)
-    shuffle(groups, 0, len(groups), state)
-    for start in groups:
-        stop = min(start + group, n_active)
-        shuffle(active, start, stop, state)
-        for place in range(start, stop):
-            i = active[place]
-            row = table[i]
-            sign, odds, along, q = row[SIGN], row[ODDS], row[ALONG], row[Q]
-            margin = sign * (row_dot(matrix, i, z) + (c - spread * along))
-            u = -sign * row[NU]
-            off = abs(margin - odds)
-            if off <= _ROUNDING * (1.0 + abs(margin) + q):
-                continue
-            worst = max(worst, off)
-            # f(t) + f*(ν) − tν is about half of (difference of slopes)·(difference of margins)
-            gap += 0.5 * row[STEP] * abs(u - _falling(margin)) * off
-            odds = _settled(odds, margin - q * u, q, _EXACT * min(off, 1.0))
-            moved = _falling(odds)
-            row[ODDS], row[NU] = odds, -sign * moved
-            scale = row[STEP] * sign * (moved - u)
-            row_add(matrix, i, scale, z)
-            c += (lift - along) * scale
-            spread += scale
+    order = visits(n_active, group, state)
+    for visit in range(n_active):
+        if visit + AHEAD < n_active:
+            later = active[order[visit + AHEAD]]
+            fetch(matrix, later)
+            fetch((table,), later)
+        i = active[order[visit]]
+        row = table[i]
+        sign, odds, along, q = row[SIGN], row[ODDS], row[ALONG], row[Q]
+        margin = sign * (row_dot(matrix, i, z) + (c - spread * along))
+        u = -sign * row[NU]
+        off = abs(margin - odds)
+        if off <= _ROUNDING * (1.0 + abs(margin) + q):
+            continue
+        worst = max(worst, off)
+        # f(t) + f*(ν) − tν is about half of (difference of slopes)·(difference of margins)
+        gap += 0.5 * row[STEP] * abs(u - _falling(margin)) * off
+        odds = _settled(odds, margin - q * u, q, _EXACT * min(off, 1.0))
+        moved = _falling(odds)
+        row[ODDS], row[NU] = odds, -sign * moved
+        scale = row[STEP] * sign * (moved - u)
+        row_add(matrix, i, scale, z)
+        c += (lift - along) * scale
+        spread += scale
     return n_active, c, spread, worst, gap
