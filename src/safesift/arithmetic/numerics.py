@@ -25,6 +25,8 @@ EPS = float(np.finfo(np.float64).eps)
 SMALLEST = float(np.finfo(np.float64).smallest_normal)
 # samples that are looked at at a time
 _BLOCK = 2**15
+# sums of squares between this and its inverse neither overflow nor miss what underflows
+_SAFE_SQUARE = 1e-200
 # the most a product of two numbers can lose by underflow, and a root of a sum of squares
 UNDERFLOW = float(np.finfo(np.float64).smallest_subnormal)
 ROOT_UNDERFLOW = 4.0 * UNDERFLOW**0.5
@@ -33,6 +35,10 @@ ROOT_UNDERFLOW = 4.0 * UNDERFLOW**0.5
 def norm(u: ArrayLike) -> float:
     """‖u‖₂ in float64, without overflow or underflow in between."""
     u = np.asarray(u, dtype=np.float64)
+    square = float(np.vdot(u, u))
+    if _SAFE_SQUARE < square < 1.0 / _SAFE_SQUARE:
+        # squares that underflow are nothing next to it
+        return math.sqrt(square)
     largest = np.max(np.abs(u), initial=0.0)
     if largest == 0 or not np.isfinite(largest):
         return float(largest)

@@ -19,7 +19,7 @@ from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.fingerprints import fingerprint
-from safesift.arithmetic.numerics import EPS, UNDERFLOW, target_size, total
+from safesift.arithmetic.numerics import EPS, UNDERFLOW, norm, target_size, total
 from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
@@ -95,6 +95,25 @@ class Targets(Brief):
         return fingerprint(self.y)
 
 
+@dataclass(frozen=True, eq=False)
+class Middle:
+    """The mean of weighted rows, features only, and where it leaves each of them.
+
+    Attributes
+    ----------
+    row : array of shape (n_features,)
+        μ, to rounding.
+    along : array of shape (n_samples,)
+        a_iᵀμ.
+    row_sq : float
+        ‖μ‖².
+    """
+
+    row: Array
+    along: Array
+    row_sq: float
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedRows(Brief):
     """The rows, and what each of them counts.
@@ -117,6 +136,16 @@ class WeightedRows(Brief):
     def shares(self) -> Array:
         """s_i / W, to SHARE_ERROR."""
         return self.weights / self.divisor
+
+    @cached_property
+    def middle(self) -> Middle:
+        """Their mean, found once for all classes; of rows with a one for an intercept."""
+        weight = float(self.shares.sum()) or 1.0
+        mean = self.design.rmatvec(self.shares / weight)
+        mean[-1] = 0.0
+        # a power of a float would raise where a product is infinite
+        length = norm(mean)
+        return Middle(mean[:-1], self.design.matvec(mean), length * length)
 
     @cached_property
     def underflow(self) -> float:

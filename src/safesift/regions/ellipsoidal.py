@@ -46,8 +46,8 @@ class EllipsoidalSet(TestSet):
     shape : Shape
         B.
     slack : float
-        What the arithmetic that made z and B may have lost: the set is never smaller than the
-        exact ellipsoid.
+        What the arithmetic that made z and B may have lost: the set holds all that an exact
+        step would leave of the one before.
     cut : HalfSpace or None
     name : str
     certified : bool

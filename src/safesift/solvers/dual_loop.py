@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic import tally
-from safesift.arithmetic.numerics import norm, total
+from safesift.arithmetic.numerics import total
 from safesift.design.rows import RowDesign, rows_of
 from safesift.design.sparse import SparseDesign
 from safesift.problem.decisions import Decisions
@@ -149,18 +149,12 @@ class Loop(ABC):
 
         It is as heavy as the other features together.
         """
-        problem, shares = self._problem, self._problem.shares
-        weight = float(shares.sum()) or 1.0
-        self._middle = problem.design.rmatvec(shares / weight)[:-1]
-        along, middle_sq = (
-            problem.design.matvec(problem.join(self._middle)),
-            norm(self._middle) ** 2,
-        )
-        self._table[:, self._compiled.ALONG] = along
-        norms_sq = self._norms_sq
-        self._norms_sq = np.maximum(norms_sq - 2.0 * along + middle_sq, 0.0)
-        self._middle_sq = middle_sq
-        self._typical_sq = total(shares, norms_sq) / weight or 1.0
+        rows, norms_sq = self._problem.risk.rows, self._norms_sq
+        middle, weight = rows.middle, float(rows.shares.sum()) or 1.0
+        self._middle, self._middle_sq = middle.row, middle.row_sq
+        self._table[:, self._compiled.ALONG] = middle.along
+        self._norms_sq = np.maximum(norms_sq - 2.0 * middle.along + middle.row_sq, 0.0)
+        self._typical_sq = total(rows.shares, norms_sq) / weight or 1.0
 
     # --- where to begin ---------------------------------------------------------------------
 

@@ -54,9 +54,11 @@ def add_transposed(data, indices, indptr, offset, rows, u, out):
 
 @_compiled
 def add_transposed_many(data, indices, indptr, offset, rows, u, out):
-    """out += Aᵀ @ u for a matrix."""
+    """out += Aᵀ @ u for a matrix. Rows with u = 0 are not read."""
     for i in range(len(rows)):
         row, source = rows[i], u[i]
+        if not source.any():
+            continue
         for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
             value, target = data[entry], out[_index(indices[entry])]
             for j in range(len(source)):

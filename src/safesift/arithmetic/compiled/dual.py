@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from safesift.arithmetic.compiled.caching import cached_njit
-from safesift.arithmetic.compiled.rows import OPTIONS, fetch, inlined, row_add, row_dot
+from safesift.arithmetic.compiled.fetching import fetch
+from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
 
 NU, STEP, Q, LOW, HIGH, LEAST, MOST, ALONG = range(8)
 COLUMNS = 8

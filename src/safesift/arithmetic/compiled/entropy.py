@@ -21,7 +21,8 @@ import numpy as np
 
 from safesift.arithmetic.compiled.caching import cached_njit
 from safesift.arithmetic.compiled.dual import AHEAD, ALONG, COLUMNS, NU, STEP, Q, visits
-from safesift.arithmetic.compiled.rows import OPTIONS, fetch, inlined, row_add, row_dot
+from safesift.arithmetic.compiled.fetching import fetch
+from safesift.arithmetic.compiled.rows import OPTIONS, inlined, row_add, row_dot
 
 SIGN, ODDS = 3, 4
 __all__ = ["ALONG", "COLUMNS", "NU", "ODDS", "SIGN", "STEP", "Q", "epoch"]
