@@ -37,6 +37,8 @@ QUICK_ROWS = 2000
 # A peer is out of the race after that many times the time of the best one so far, though not
 # before it had a few seconds. Beside a load only such peers run as stay within it without.
 _SLOWER_THAN_PEER, _LEAST_LIMIT = 2.0, 4.0
+# nor is anybody waited for beyond so many times our own time: no target is above it
+_SLOWER_THAN_OURS = 100.0
 
 
 def chosen(only: Sequence[str]) -> list[Case]:
@@ -139,10 +141,13 @@ class Race:
         return quiet.reached and quiet.seconds <= _SLOWER_THAN_PEER * best
 
     def _limit(self, case: Case, solver: str, name: str, tol: float) -> float:
-        best = self._best_peer(case, Place(case.name, tol, self.runner.load), name)
-        if solver == OURS or best is None:
+        if solver == OURS:
             return self.limit
-        return min(self.limit, max(_SLOWER_THAN_PEER * best, _LEAST_LIMIT))
+        place = Place(case.name, tol, self.runner.load)
+        best, ours = self._best_peer(case, place, name), self.book.stage(place, OURS, name)
+        enough = [_SLOWER_THAN_PEER * best] if best is not None else []
+        enough += [_SLOWER_THAN_OURS * ours.seconds] if ours is not None and ours.reached else []
+        return min(self.limit, max(min(enough, default=self.limit), _LEAST_LIMIT))
 
     def _best_peer(self, case: Case, place: Place, name: str) -> float | None:
         known = (self.book.stage(place, peer, name) for peer in case.peers())

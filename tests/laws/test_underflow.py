@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safesift.arithmetic import numerics
 from safesift.design.kernel import KernelDesign
 from safesift.design.kernels import PrecomputedKernel
 from safesift.penalties import ElasticNet, norms
@@ -184,3 +185,53 @@ def test_legs_whose_squares_underflow(monkeypatch, module):
     plain = SimpleNamespace(**{**vars(math), "hypot": lambda a, b: math.sqrt(a * a + b * b)})
     monkeypatch.setattr(module, "math", plain)
     assert fails(law_balls_contain_the_optimum, 400)
+
+
+# --- lengths ------------------------------------------------------------------------------------
+
+
+def law_norm_is_the_length(seed: int) -> None:
+    """To n roundings, whatever over- or underflows on the way; of vectors and of matrices."""
+    rng = np.random.default_rng(seed)
+    shape = (int(rng.integers(1, 40)), *([3] if rng.random() < 0.3 else []))
+    # of one size, or of all sizes at once
+    middle, spread = rng.uniform(-320, 305), rng.choice([0.0, 3.0, 100.0])
+    exponents = np.clip(middle + spread * rng.normal(size=shape), -323, 305)
+    u = rng.normal(size=shape) * 10.0**exponents
+    square = sum((Fraction(value) ** 2 for value in u.ravel().tolist()), Fraction(0))
+    error = Fraction((u.size + 8) * float(np.finfo(float).eps))
+    found = Fraction(numerics.norm(u))
+    lost = Fraction(4 * TINY)
+    assert (found + lost) ** 2 >= square * (1 - error) ** 2
+    assert max(found - lost, Fraction(0)) ** 2 <= square * (1 + error) ** 2
+
+
+@given(seeds)
+def test_norm_is_the_length(seed):
+    law_norm_is_the_length(seed)
+
+
+def test_squares_that_underflow_would_be_noticed(monkeypatch):
+    """Were a sum of squares trusted at any size."""
+    assert not fails(law_norm_is_the_length, 100)
+    monkeypatch.setattr(numerics, "_SAFE_SQUARE", np.float64(0.0))
+    with np.errstate(divide="ignore"):
+        assert fails(law_norm_is_the_length, 300)
+
+
+@pytest.mark.parametrize(
+    ("u", "length"),
+    [
+        ([], 0.0),
+        ([0.0, -0.0], 0.0),
+        ([np.inf, 1.0], np.inf),
+        ([3e200, 4e200], 5e200),
+        ([TINY], TINY),
+    ],
+)
+def test_norms_at_the_ends(u, length):
+    assert numerics.norm(u) == pytest.approx(length, rel=1e-15, abs=0)
+
+
+def test_a_norm_of_nothing_known_is_not_known():
+    assert math.isnan(numerics.norm([1.0, math.nan]))

@@ -50,6 +50,8 @@ _LEAST_SHARE = 0.002
 # mostly zeros (True)
 _EPOCHS = {False: {False: 30.0, True: 28.0}, True: {False: 18.0, True: 12.0}}
 _WITH_INTERCEPT = 1.35
+# what steps on rows that are stored as sparse ones cost, next to the passes of others over them
+_STORED_SPARSE = 0.75
 # logistic epochs, how many more it takes for each unit by which a step moves a prediction, and so
 # many entries take the time of the exponentials of a step
 _LOGISTIC_EPOCHS, _PER_UNIT, _EXPONENTIALS = 12.0, 0.6, 30.0
@@ -90,7 +92,10 @@ class DualDescent(Solver):
     def cost(cls, problem: Problem, n_levels: int) -> float:
         design = rows_of(problem.design)
         epochs = _EPOCHS[mostly_zeros(design)][n_levels >= LONG_PATH]
-        if _loop_for(problem) is EntropyLoop and mostly_zeros(design):
+        logistic = _loop_for(problem) is EntropyLoop
+        if isinstance(design, SparseDesign) and not logistic:
+            epochs *= _STORED_SPARSE
+        if logistic and mostly_zeros(design):
             moved = total(problem.shares**2, design.feature_norms_sq) / problem.alpha
             epochs = _LOGISTIC_EPOCHS + _PER_UNIT * moved
             epochs *= 1.0 + _EXPONENTIALS / mean_row_length(design)
