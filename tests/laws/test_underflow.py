@@ -194,8 +194,10 @@ def law_norm_is_the_length(seed: int) -> None:
     """To n roundings, whatever over- or underflows on the way; of vectors and of matrices."""
     rng = np.random.default_rng(seed)
     shape = (int(rng.integers(1, 40)), *([3] if rng.random() < 0.3 else []))
-    # of one size, or of all sizes at once
+    # of one size, or of all sizes at once; half of them where squares leave the numbers
     middle, spread = rng.uniform(-320, 305), rng.choice([0.0, 3.0, 100.0])
+    if rng.random() < 0.5:
+        middle = rng.choice([-159.0, 154.0]) + rng.uniform(-5, 5)
     exponents = np.clip(middle + spread * rng.normal(size=shape), -323, 305)
     u = rng.normal(size=shape) * 10.0**exponents
     square = sum((Fraction(value) ** 2 for value in u.ravel().tolist()), Fraction(0))
