@@ -376,3 +376,13 @@ def test_slopes_vanish_where_a_line_search_ends(kink):
     assert abs(slope(share)) <= 0.05
     assert root_of_rising(lambda share: -1.0, -1.0) == 1.0
     assert root_of_rising(lambda share: 1.0, 0.0) == 0.0
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge"])
+def test_rows_whose_squares_overflow_leave_a_model(loss, intercept):
+    """Not one that is no number: the best constant model, with the gap it has."""
+    X = np.random.default_rng(0).normal(size=(30, 4)) * 1e160
+    model = {"loss": loss, "penalty": "l2", "alpha": 0.01, "fit_intercept": intercept}
+    problem = make_problems(X, np.where(np.arange(30) % 2, 1.0, -1.0), **model).problem
+    assert np.isfinite(fitted(problem, 1e-6, max_iter=20).at.point).all()

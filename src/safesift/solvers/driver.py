@@ -321,7 +321,9 @@ class Run:
         problem, reached = self.level.problem, proposal.at
         if reached is None:
             assert proposal.point is not None, "a proposal is a point or an evaluation"
-            reached = yield Evaluate(problem, proposal.point)
+            # where arithmetic comes to its end the best constant model is still one
+            known = bool(np.isfinite(proposal.point).all())
+            reached = yield Evaluate(problem, proposal.point if known else problem.constant_point)
         if proposal.searches and before is not None and not _compared(reached, before)[1]:
             reached = yield Evaluate(problem, _best_between(problem, before, reached))
         return reached
