@@ -140,6 +140,7 @@ class WeightedRows(Brief):
     @cached_property
     def middle(self) -> Middle:
         """Their mean, found once for all classes; of rows with a one for an intercept."""
+        assert rows_of(self.design).intercept, "the last entry of the mean is that of the ones"
         weight = float(self.shares.sum()) or 1.0
         mean = self.design.rmatvec(self.shares / weight)
         mean[-1] = 0.0
