@@ -193,6 +193,19 @@ def test_huge_and_tiny_scales(scale, loss):
     np.testing.assert_array_equal(scaled.kept, plain.kept)
 
 
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_bounds_of_a_loss_without_pieces(fit_intercept):
+    """Nothing can be dropped, and predictions are known all the same."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(2000, 5))
+    y = np.sign(X[:, 0] + rng.normal(size=2000))
+    model = {"loss": "logistic", "alpha": 1e-3, "fit_intercept": fit_intercept}
+    result = ss.screen(X, y, **model)
+    exact = ss.SafeClassifier(**model, tol=1e-13).fit(X, y).decision_function(X)
+    assert (result.lower <= exact).all() and (exact <= result.upper).all()
+    assert (result.upper - result.lower).max() < 1e-2
+
+
 @pytest.mark.parametrize("scale", [1e-200, 1e-150, 1e150])
 @pytest.mark.parametrize("region", ["auto", "gap_ball", "gradient_ball", "ellipsoid"])
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge", "safe_logistic"])

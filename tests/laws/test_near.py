@@ -35,6 +35,28 @@ class NearOptimum(Region):
         return near.NearOptimum(gram).build(certificate)
 
 
+@dataclass(frozen=True)
+class WithAMatrixFromNearby(Region):
+    """The same, with the Gram matrix of a point that is a step away."""
+
+    seed: int
+
+    def build(self, certificate):
+        problem, at = certificate.problem, certificate.at
+        step = np.random.default_rng(self.seed).normal(size=len(at.point))
+        step *= 10.0 ** -(self.seed % 4) / np.linalg.norm(step)
+        pred = at.pred + problem.design.matvec(step)
+        gram = WeightedGram(problem.design)
+        gram.move(problem.shares * problem.loss.curvature(pred, problem.y))
+        return near.NearOptimum(gram).build(certificate)
+
+
+def law_with_a_matrix_from_nearby(seed: int, *setting) -> None:
+    """A ball that rests on the curvature of another point contains a planted optimum."""
+    region = WithAMatrixFromNearby(seed)
+    planted_laws.law_planted_optimum(seed, *setting, region=region)
+
+
 def law_decided_by_gap(
     seed: int, loss: str, penalty: str, family: str, intercept: bool, by_ball: bool
 ) -> None:
@@ -57,6 +79,25 @@ def law_decided_by_gap(
 @given(setting=settings_drawn)
 def test_the_ball_near_an_optimum_contains_it(setting):
     planted_laws.law_planted_optimum(*setting, region=NearOptimum())
+
+
+@examples(10)
+@given(setting=settings_drawn)
+def test_the_ball_with_a_matrix_from_nearby_contains_it(setting):
+    law_with_a_matrix_from_nearby(*setting)
+
+
+@pytest.mark.parametrize("penalty", ["l2", "elastic_net", "l1"])
+def test_curvature_that_varies_makes_a_ball(penalty):
+    """With an intercept only the samples bound it: a share of their curvature stays."""
+    made = 0
+    for seed in range(20):
+        found_at = planted.plant(seed, "safe_logistic", penalty, "plain", True)
+        problem = found_at.problem
+        at = problem.evaluate(found_at.optimum)
+        for region in (NearOptimum(), WithAMatrixFromNearby(4 * seed + 3)):
+            made += isinstance(region.build(problem.certify(at)), near.NearBall)
+    assert made > 20, made
 
 
 @examples(10)
@@ -133,6 +174,17 @@ def test_mutation_curvature_taken_for_granted(monkeypatch):
             near, "_failing", lambda center, weights, radius: np.zeros(len(weights), dtype=bool)
         ),
         region=NearOptimum(),
+    )
+
+
+def test_mutation_curvature_that_varies_taken_for_granted(monkeypatch):
+    """Samples are counted on for half of what they had a step away."""
+    check_mutation(
+        law_with_a_matrix_from_nearby,
+        [(seed, "safe_logistic", "l2", "plain", True) for seed in (840, 992, 1532, 2156, 2341)],
+        lambda: monkeypatch.setattr(
+            near, "_failing", lambda center, loads, radius: np.zeros(len(loads), dtype=bool)
+        ),
     )
 
 

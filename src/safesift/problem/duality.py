@@ -375,15 +375,30 @@ class Dual:
             candidates.sort(key=estimate, reverse=True)
         # a certified value takes several sums over the samples: of the best that is feasible only
         for multiple in candidates:
-            found = self.point(ray, multiple)
+            at_end = multiple == high
+            found = self._end(ray, high, error, estimate) if at_end else self.point(ray, multiple)
             if math.isfinite(found.value):
-                if multiple < high:
-                    return found
-                # feasibility that is proved ends a hair before that which is not
-                end = self._feasible_multiples(ray, 0.0)[1]
-                lost = max(estimate(end, 0.0) - estimate(high, 0.0), 0.0)
-                return replace(found, rounding=found.rounding + lost)
+                return found
         return self.point(ray, 0.0)
+
+    def _end(
+        self, ray: Ray, high: float, error: float, estimate: Callable[..., float]
+    ) -> DualPoint:
+        """The point of a ray where feasibility that is proved ends, next to some multiple.
+
+        That is a hair before it ends in exact arithmetic, and what the hair costs is rounding.
+        """
+        found = self.point(ray, high)
+        if not math.isfinite(found.value) and self.problem.fit_intercept:
+            # v moves once more as it is made to vanish on the intercept's coordinate
+            error += self._balance(ray, high)[1]
+            high = min(high, self._feasible_multiples(ray, error)[1])
+            found = self.point(ray, high)
+        if not math.isfinite(found.value):
+            return found
+        end = self._feasible_multiples(ray, 0.0)[1]
+        lost = max(estimate(end, 0.0) - estimate(high, 0.0), 0.0)
+        return replace(found, rounding=found.rounding + lost)
 
     @staticmethod
     def _stationary(estimate: Callable[[float], float], low: float, high: float) -> list[float]:

@@ -5,12 +5,15 @@ u = x* − x₀ has ‖u‖²_H ≤ −gᵀu, so ‖u‖₂ ≤ ‖g‖₂/θ fo
 curvature of the penalty and of all samples that keep their curvature within that distance. At the
 end of a Newton method the gradient is of the size of rounding errors, H is at hand, and hardly any
 sample is that close to an end of its piece: nearly all are decided at the cost of one look at each
-prediction.
+prediction. Where curvature varies along a piece, as that of the safe logistic loss does, half of
+what the matrix has is asked to stay, κI + ½M ⪰ ½(κI + M) ⪰ ½θI, so that a matrix made a step
+before serves as it is.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +33,7 @@ from safesift.design.base import Design
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, RowBounds
 from safesift.problem.gram import WeightedGram
+from safesift.problem.looks import prediction_error
 from safesift.problem.problem import Problem
 from safesift.regions.base import Everything, Region, TestSet, clean
 from safesift.regions.center import Center
@@ -44,6 +48,8 @@ _MAX_ROUNDS = 3
 # where a larger share of the rows may lose its curvature, and not only a few, the point is not near
 # enough yet
 _MANY, _FEW_ROWS = 0.02, 1000
+# of curvature that varies, this share is asked to stay: an interval has less of it than its middle
+_KEPT = 0.5
 # inverse iterations for the least eigenvalue, and the share of it that is then proved
 _ITERATIONS, _SHARE = 3, 0.5
 # where it cannot be proved, this share of it is tried
@@ -59,8 +65,8 @@ class NearOptimum(Region):
     Parameters
     ----------
     gram : WeightedGram, optional
-        Of the samples' curvature at the point; None where only the penalty's is to be used. It is
-        moved where curvature cannot be proved.
+        Of the samples' curvature at the point or, where that varies, near it; None where only the
+        penalty's is to be used. It is moved where curvature cannot be proved.
     """
 
     gram: WeightedGram | None = None
@@ -81,19 +87,35 @@ class NearOptimum(Region):
     @staticmethod
     def _confirmed(center: Center, gram: WeightedGram, steepness: float) -> TestSet:
         """Curvature is taken away from the samples that may lose it, until none may."""
-        problem, columns = center.problem, _columns(center)
-        weights, kept = center.curvature(), np.ones_like(center.carrying)
-        for _ in range(_MAX_ROUNDS):
-            gram.move(problem.shares * weights)
-            radius = ball_radius(steepness, center.slack, _least_curvature(problem, gram, columns))
-            failing = _failing(center, weights, radius)
-            if not failing.any():
-                return _ball(center.certificate, radius)
-            if np.count_nonzero(failing) > max(_MANY * len(failing), _FEW_ROWS):
-                break
-            kept &= ~failing
-            weights = np.where(kept, weights, 0.0)
+        columns, share = _columns(center), _share_kept(center.problem)
+        for loads in _loads(center, gram):
+            kept = np.ones_like(center.carrying)
+            for _ in range(_MAX_ROUNDS):
+                gram.move(np.where(kept, loads, 0.0))
+                floor = share * _least_curvature(center.problem, gram, columns)
+                radius = ball_radius(steepness, center.slack, floor)
+                failing = _failing(center, share * gram.weights, radius)
+                if not failing.any():
+                    return _ball(center.certificate, radius)
+                if np.count_nonzero(failing) > max(_MANY * len(failing), _FEW_ROWS):
+                    break
+                kept &= ~failing
         return Everything("no curvature can be proved")
+
+
+def _share_kept(problem: Problem) -> float:
+    """Of the curvature that is there, what is asked to stay: all where it does not vary."""
+    return 1.0 if problem.loss.quadratic_rays else _KEPT
+
+
+def _loads(center: Center, gram: WeightedGram) -> Iterator[Array]:
+    """What samples may add to the curvature: what the matrix has, where that varies, then all.
+
+    With a share of it to spare, that of a point nearby serves, and the matrix need not be moved.
+    """
+    if gram.weights.any() and not center.problem.loss.quadratic_rays:
+        yield gram.weights.copy()
+    yield center.problem.shares * center.curvature()
 
 
 def ball_radius(steepness: float, slack: float, curvature: float) -> float:
@@ -227,10 +249,16 @@ def _least_eigenvalue(H: Array) -> float:
     return 1.0 / length
 
 
-def _failing(center: Center, weights: Array, radius: float) -> Mask:
-    """Rows whose loss need not keep its curvature within the radius."""
-    problem = center.problem
-    reach = radius * problem.design.row_norms * (1.0 + 8 * EPS) + center.pred_error
-    pred = center.at.pred
-    floor = problem.loss.curvature_floor(pred - reach, pred + reach, problem.y)
-    return (weights > floor) & center.carrying
+def _failing(center: Center, loads: Array, radius: float) -> Mask:
+    """Rows whose loss need not curve that much within the radius, a block at a time."""
+    problem, at = center.problem, center.at
+
+    def failing(rows: slice) -> Mask:
+        pred, norms = at.pred[rows], problem.design.row_norms[rows]
+        error = prediction_error(problem, at.size, pred, rows)
+        reach = radius * norms * (1.0 + 8 * EPS) + error
+        loss, y = problem.loss.take(rows), problem.y[rows]
+        floor = loss.curvature_floor(pred - reach, pred + reach, y)
+        return ~(loads[rows] <= problem.shares[rows] * floor) & center.carrying[rows]
+
+    return np.concatenate([failing(rows) for rows in problem.design.sample_blocks])

@@ -277,8 +277,8 @@ class Run:
     @property
     def _worth_more(self) -> bool:
         """Whether so many rows are in doubt that it is worth more than a step to decide them."""
-        level = self.level
-        return self._solver.thorough and level.screening.worth_more(level.problem, level.decisions)
+        level, thorough = self.level, self._solver.thorough
+        return thorough and level.screening.worth_more(level.problem, level.at, level.decisions)
 
     @property
     def _ended(self) -> bool:

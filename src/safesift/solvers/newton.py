@@ -52,7 +52,7 @@ _SHARPER = 1e-4
 # rows move at most so many times as far as they moved last time, or so many times the mean
 _FURTHER, _MEAN_SHARE = 2.0, 0.25
 # what a level takes, of a path and by itself: passes, Gram matrices of all rows, and factors; for
-# losses that curve everywhere (False) and for those with pieces (True)
+# losses that curve at a varying rate (False) and for those of quadratic pieces (True)
 _WARM = {False: (6.0, 2.5, 8), True: (3.0, 0.17, 5)}
 _COLD = {False: (16.0, 3.5, 10), True: (12.0, 1.1, 10)}
 # matrices for losses with kinks
@@ -83,7 +83,7 @@ class Newton(Solver):
             return _MATRICES_WITH_KINKS * (1.0 + passes_of_a_gram(design))
         warm = n_levels >= LONG_PATH
         # rows that stay on a quadratic piece leave the matrix as it is
-        passes, matrices, factors = (_WARM if warm else _COLD)[bool(problem.pieces)]
+        passes, matrices, factors = (_WARM if warm else _COLD)[problem.loss.quadratic_rays]
         products = matrices * passes_of_products(design)
         return passes + products + passes_of_factors(design, factors)
 
@@ -95,6 +95,8 @@ class Newton(Solver):
         if level.screening.region is not None:
             # built for every step already, and once more at the end
             return level.screening.region if level.converged or level.exhausted else None
+        if not level.problem.pieces:
+            return None  # nothing to decide
         return NearOptimum(self._gram if self._smooth else None)
 
     def steps(self, level: Level) -> Steps:

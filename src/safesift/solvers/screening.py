@@ -57,11 +57,19 @@ class Screening:
         if self.region is not None:
             self.region.validate(problem)
 
-    def worth_more(self, problem: Problem, decisions: Decisions) -> bool:
-        """Whether what is left undecided is worth a thorough region."""
+    def worth_more(self, problem: Problem, at: Evaluation, decisions: Decisions) -> bool:
+        """Whether what is left undecided is worth a thorough region.
+
+        Rows on no piece, as where a loss curves at a varying rate, are never decided.
+        """
         if self.region is not None or not self.guesses or not problem.pieces:
             return False
-        return bool(len(decisions.dropped)) and float(decisions.undecided.mean()) > _FEW
+        if not len(decisions.dropped):
+            return False
+        on_a_piece = np.zeros_like(decisions.undecided)
+        for piece in problem.pieces:
+            on_a_piece |= (piece.lower < at.pred) & (at.pred < piece.upper)
+        return float((decisions.undecided & on_a_piece).mean()) > _FEW
 
     @property
     def thorough(self) -> Region:

@@ -41,6 +41,9 @@ _NEAR, _FAR = 0.9, 0.8
 # as many features may enter a working set as are not zero, or this many; where steps begin far
 # from the solution and go from column to column, ever more would enter one step after the other
 _FEW, _FEW_FROM_AFAR = 100, 1000
+# up to so many columns of sparse rows all features are in the working set: their matrix costs what
+# the rows have entries, and to pick columns out of such rows takes longer than it saves
+_FEW_COLUMNS = 400
 # beyond so many features of sparse rows, a step goes from column to column: where steps begin far
 # from the solution, a matrix of some of many features, which come and go, is not worth it
 _MANY, _MANY_FROM_AFAR = 600, 50
@@ -71,6 +74,8 @@ class SparseNewton(Solver):
         self._gram = WorkingGram(rows_of(problem.design))
         self._moved = np.zeros(problem.design.n_samples)
         self._inside = np.zeros(problem.design.n_features, dtype=bool)
+        # by how much the objective was to fall in the last step
+        self._promised = math.inf
         self._columns: ColumnModel | None = None
         pulls = any(
             ((piece.quadratic == 0) & (piece.linear != 0)).any() for piece in problem.pieces
@@ -119,12 +124,12 @@ class SparseNewton(Solver):
         while True:
             self._inside = self._working_set(level, is_first)
             by_columns = self._column_model(level)
+            before = level.at
             if by_columns is not None and not in_vain:
-                point = self._step_by_columns(level, by_columns)
+                point, self._promised = self._step_by_columns(level, by_columns), 0.0
             else:
                 point = yield from self._step_by_gram(level, is_first)
-            before = level.at
-            gained = yield Proposal(point=point, searches=True)
+            gained = yield Proposal(point=point, searches=True, promised=self._promised)
             if level.at is not before:
                 self._moved, is_first = np.abs(level.at.pred - before.pred), False
             if gained:
@@ -149,7 +154,7 @@ class SparseNewton(Solver):
         # slopes that exceed alpha by a share cost about that share of the objective
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         enough = _SLOPES * threshold * level.target / max(at.value, level.target)
-        return columns.minimiser(problem, at, self._inside, Accuracy(enough, _rough(level)))
+        return columns.minimiser(problem, at, self._inside, Accuracy(enough, self._rough(level)))
 
     def _step_by_gram(self, level: Level, is_first: bool) -> Computation[Array]:
         """The minimiser of the model in the working set, with some rows as they are.
@@ -160,22 +165,31 @@ class SparseNewton(Solver):
         problem, at, gram = level.problem, level.at, self._gram
         rows = self._exact_rows(level, is_first)
         weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-        close = np.abs(weights - gram.weights) <= _rough(level) * weights
+        close = np.abs(weights - gram.weights) <= self._rough(level) * weights
         weights = np.where(close, gram.weights, weights)
         yield from gram.selecting(self._inside)
         yield from gram.moving(weights)
         view = SomeRows(problem, at, gram, rows)
+        began = view.here.value
         curvature = np.diag(gram.matrix)
         steps = NewtonSteps(np.where(curvature > 0, curvature, 1.0))
         yield from steps.settle(view, _INNER * self._aim(level), _MOST_STEPS, level.report)
         gram.adopt(view.gram, rows)
+        self._promised = began - view.here.value
         point = at.point.copy()
         point[gram.columns] = view.here.point
         return point
 
+    def _rough(self, level: Level) -> float:
+        """How rough a step may be: the closer to the end, the more exact it is."""
+        left = level.gap if level.measured else self._promised
+        return _ROUGH * math.sqrt(min(left / level.problem.reference, 1.0))
+
     def _working_set(self, level: Level, is_first: bool) -> Mask:
         """The features that are not zero or may not stay it."""
         problem, p = level.problem, level.problem.design.n_features
+        if isinstance(problem.design, SparseDesign) and p <= _FEW_COLUMNS:
+            return np.ones(p, dtype=bool)
         threshold = problem.penalty.sparse_threshold(problem.alpha)
         slopes = np.abs(problem.smooth_gradient(level.at)[:p])
         nonzero = level.at.point[:p] != 0
@@ -200,11 +214,6 @@ def _is_large(problem: Problem) -> bool:
     """Whether passes over the data take long next to all that is done between them."""
     design = rows_of(problem.design)
     return design.n_samples * mean_row_length(design) >= _LARGE
-
-
-def _rough(level: Level) -> float:
-    """How rough a step may be: the closer to the end, the more exact it is."""
-    return _ROUGH * math.sqrt(min(level.gap / level.problem.reference, 1.0))
 
 
 def _steepest(slopes: Array, outside: Mask, threshold: float, most: int) -> Mask:

@@ -310,7 +310,7 @@ def region_around(fit: Fit, settings: Settings) -> TestSet:
         sets.append(found)
         region = found if len(sets) == 1 else Intersection(tuple(sets))
         decisions = decide(problem, region.own_bounds(problem), "always")
-        if not screening.worth_more(problem, decisions):
+        if not screening.worth_more(problem, certificate.at, decisions):
             return region
     return Intersection(tuple(sets))
 

@@ -263,7 +263,10 @@ def _pieces(decisions: Decisions) -> Bounds:
 
 
 def _region(fit: Fit, settings: Settings) -> TestSet:
-    asked = settings.screening.region
-    if asked is None and fit.region is not None:
-        return fit.region
-    return (Balls() if asked is None else asked).build(fit.certificate)
+    if settings.screening.region is None:
+        if fit.region is not None:
+            return fit.region
+        if fit.problem.pieces:
+            return Balls().build(fit.certificate)
+    # of a loss without pieces bounds are all there is to say, and no solver has made any
+    return settings.screening.thorough.build(fit.certificate)
