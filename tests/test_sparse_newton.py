@@ -16,7 +16,7 @@ from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
-from safesift.solvers import Fit, Screening, Settings
+from safesift.solvers import Fit, Screening, Settings, driver
 from safesift.solvers import sparse_newton as module
 from safesift.solvers.sparse_newton import SparseNewton
 from tests.laws.problems import Recipe, build, recipes
@@ -359,3 +359,25 @@ def test_gap_closes_where_an_intercept_takes_feasibility_away():
     recipe = Recipe("smoothed_hinge", "l1", "collinear", intercept=True, seed=6348)
     found = fit(build(recipe), tol=1e-8)
     assert found.problem.certify(found.at).gap <= 1e-10 * found.problem.reference
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_from_where_no_row_curves(kind):
+    """Targets beyond the bend of Huber's loss: a first step is as long as numbers allow."""
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(107, 457)) * (rng.random((107, 457)) < 0.05)
+    y = 5.0 * np.sign(X[:, :20] @ rng.normal(size=20) + 0.1) + rng.normal(size=107)
+    problem = make_problems(
+        kind(X), y, loss="huber", penalty="l1", alpha=1e-3, fit_intercept=False
+    ).problem
+    assert not problem.loss.curvature(np.zeros(107), y).any()
+    assert fit(problem, tol=1e-6).converged
+
+
+def test_one_step_more_where_it_decides_rows(monkeypatch):
+    problem = wide_problem(loss="safe_logistic", alpha=1e-4, n=400, p=60, kind=sparse.csr_array)
+    found = fit(problem, tol=1e-6)
+    monkeypatch.setattr(driver, "_SMALL", 0.0)
+    without = fit(problem, tol=1e-6)
+    assert without.converged and found.n_iter == without.n_iter + 1
+    assert found.undecided.sum() < without.undecided.sum()

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safesift.problem.decisions import decide
+from safesift.problem.decisions import Bounds, decide
 from safesift.problem.gram import WeightedGram, WorkingGram
+from safesift.problem.inputs import make_problems
 from safesift.regions import energy, near
 from safesift.regions.base import Region
 from tests.laws import planted, planted_laws
@@ -98,6 +99,37 @@ def test_curvature_that_varies_makes_a_ball(penalty):
         for region in (NearOptimum(), WithAMatrixFromNearby(4 * seed + 3)):
             made += isinstance(region.build(problem.certify(at)), near.NearBall)
     assert made > 20, made
+
+
+def test_rows_without_weight_carry_nothing():
+    """Whatever a matrix has of them: nothing is known of their curvature."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.sign(rng.normal(size=40))
+    weights = np.repeat([1.0, 0.0], 20)
+    problem = make_problems(
+        X, y, loss="safe_logistic", penalty="l2", alpha=1e-2, sample_weight=weights
+    ).problem
+    certificate = problem.certify(problem.evaluate(np.array([0.3, -0.2, 0.1, 0.0])))
+    gram, clean = WeightedGram(problem.design), WeightedGram(problem.design)
+    clean.move(problem.shares * problem.loss.curvature(certificate.at.pred, y))
+    gram.move(clean.weights + np.where(weights > 0, 0.0, 1e3))
+    found, right = (near.NearOptimum(one).build(certificate) for one in (gram, clean))
+    assert found.describe() == right.describe()
+    np.testing.assert_allclose(gram.matrix, clean.matrix, atol=1e-9)
+
+
+def test_a_problem_without_rows_has_a_ball():
+    """All of them folded: what is left is a quadratic form."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(30, 3)), rng.normal(size=30)
+    problem = make_problems(X, y, loss="squared", penalty="l2", alpha=1e-1).problem
+    everywhere = Bounds(np.full(30, -1.0), np.full(30, 1.0))
+    reduced = problem.reduce(decide(problem, everywhere, "always"))
+    assert reduced.design.n_samples == 0
+    certificate = reduced.certify(reduced.evaluate(np.zeros(4)))
+    assert isinstance(
+        near.NearOptimum(WeightedGram(reduced.design)).build(certificate), near.NearBall
+    )
 
 
 @examples(10)

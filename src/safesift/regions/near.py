@@ -114,7 +114,7 @@ def _loads(center: Center, gram: WeightedGram) -> Iterator[Array]:
     With a share of it to spare, that of a point nearby serves, and the matrix need not be moved.
     """
     if gram.weights.any() and not center.problem.loss.quadratic_rays:
-        yield gram.weights.copy()
+        yield np.where(center.carrying, gram.weights, 0.0)
     yield center.problem.shares * center.curvature()
 
 
@@ -261,4 +261,4 @@ def _failing(center: Center, loads: Array, radius: float) -> Mask:
         floor = loss.curvature_floor(pred - reach, pred + reach, y)
         return ~(loads[rows] <= problem.shares[rows] * floor) & center.carrying[rows]
 
-    return np.concatenate([failing(rows) for rows in problem.design.sample_blocks])
+    return np.concatenate([failing(rows) for rows in problem.design.sample_blocks or [slice(0, 0)]])

@@ -36,8 +36,9 @@ Array = NDArray[np.float64]
 _MANY_STEPS = 25
 # a gap that fell to this share of what it was is progress, even where the value stands still
 _SMALLER = 0.9
-# a gap of this share of the value is one near the optimum
-_NEAR = 0.1
+# a gap of this share of the value is one near the optimum; at a relative gap of that, steps converge
+# fast
+_NEAR, _SMALL = 0.1, 1e-5
 
 
 def solve_path(
@@ -257,7 +258,7 @@ class Run:
         while advanced and not self._ended:
             advanced = yield from self._advance()
         complete = yield from self._conclude()
-        in_doubt = not complete or self._worth_more
+        in_doubt = not complete or self._worth_more or self._worth_a_step
         if advanced and level.converged and in_doubt and (yield from self._advance()):
             # one step more, and the gap is small enough to decide by
             yield from self._conclude()
@@ -279,6 +280,14 @@ class Run:
         """Whether so many rows are in doubt that it is worth more than a step to decide them."""
         level, thorough = self.level, self._solver.thorough
         return thorough and level.screening.worth_more(level.problem, level.at, level.decisions)
+
+    @property
+    def _worth_a_step(self) -> bool:
+        """Whether a step more, where it makes a small gap a tiny one, may decide many rows."""
+        level, waits = self.level, not self._solver.looks
+        if not waits or level.gap > _SMALL * level.problem.reference:
+            return False
+        return level.screening.worth_more(level.problem, level.at, level.decisions)
 
     @property
     def _ended(self) -> bool:

@@ -41,8 +41,13 @@ def backtrack(
 
 def best_share(objective: Callable[[float], float]) -> float:
     """The t in [0, 1] for which a convex function is least, roughly; one that lowers it."""
-    lower = math.nextafter(objective(0.0), -math.inf)
-    share = backtrack(objective, lower, factor=0.25, least=EPS).share or EPS
+    start = objective(0.0)
+    share = backtrack(objective, math.nextafter(start, -math.inf), factor=0.25, least=EPS).share
+    if not share:
+        share = EPS
+        # where nothing curves, a step may be longer than all that
+        while share > 0 and objective(share) - start > EPS * abs(start):
+            share *= 0.25
     reach = min(4.0 * share, 1.0)
     found = minimize_scalar(
         objective, bounds=(0.0, reach), method="bounded", options={"xatol": 1e-3 * reach}
