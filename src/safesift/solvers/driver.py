@@ -36,8 +36,7 @@ Array = NDArray[np.float64]
 _MANY_STEPS = 25
 # a gap that fell to this share of what it was is progress, even where the value stands still
 _SMALLER = 0.9
-# a gap of this share of the value is one near the optimum; at a relative gap of that, steps converge
-# fast
+# a gap of this share of the value is one near the optimum; at that relative gap steps are fast
 _NEAR, _SMALL = 0.1, 1e-5
 
 
