@@ -37,7 +37,7 @@ DATA: dict[str, Callable[[], tuple]] = {
     "mnist-fourier": datasets.mnist_fourier, "news20": datasets.news20, "imdb": datasets.imdb,
     **{f"made-{p}": partial(make_data, 10_000, p) for p in (100, 500, 1000, 2000, 5000, 10_000)},
 }  # fmt: skip
-LOSSES = ("squared_hinge", "hinge", "logistic")
+LOSSES = ("squared_hinge", "hinge", "logistic", "safe_logistic")
 
 
 @dataclass(frozen=True)

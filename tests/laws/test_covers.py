@@ -233,7 +233,7 @@ def test_mutation_a_ridge_that_costs_nothing(monkeypatch):
     assert fails(law_wide_verdicts, 30)
 
 
-@pytest.mark.parametrize("tol, made", [(1e-2, False), (1e-9, True)])
+@pytest.mark.parametrize("tol, made", [(0.5, False), (1e-9, True)])
 def test_a_rough_solution_gets_no_ellipsoid_of_many_features(monkeypatch, tol, made):
     monkeypatch.setattr(energy, "_MOST_ROUGHLY", 5)
     monkeypatch.setattr(energy, "_ROUGH", 1e-6)
@@ -243,6 +243,8 @@ def test_a_rough_solution_gets_no_ellipsoid_of_many_features(monkeypatch, tol, m
     # steps that would go on to a small gap by themselves
     monkeypatch.setattr(sparse_newton, "_SHARP", np.inf)
     certificate = solve(problem, tol=tol).certificate
+    assert (certificate.relative_gap <= 1e-6) == made
+    calls.clear()
     test_set = energy.GapEnergy(WorkingGram(problem.design)).build(certificate)
     assert bool(calls) == made and test_set.complete
 
