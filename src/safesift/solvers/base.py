@@ -120,6 +120,11 @@ class Solver(ABC):
         """By what rows are decided at the level's certificate; None for not at all."""
         return level.screening.region
 
+    @property
+    def sharpens(self) -> bool:
+        """Whether a step more makes a small gap a tiny one, for little."""
+        return False
+
     def goes_on(self, level: Level) -> bool:
         """Whether steps go on although the gap is small enough."""
         return False

@@ -283,8 +283,8 @@ class Run:
     @property
     def _worth_a_step(self) -> bool:
         """Whether a step more, where it makes a small gap a tiny one, may decide many rows."""
-        level, waits = self.level, not self._solver.looks
-        if not waits or level.gap > _SMALL * level.problem.reference:
+        level = self.level
+        if not self._solver.sharpens or level.gap > _SMALL * level.problem.reference:
             return False
         return level.screening.worth_more(level.problem, level.at, level.decisions)
 

@@ -95,9 +95,13 @@ class NewtonCG(Solver):
             return None  # nothing to decide
         return Balls() if level.problem.fit_intercept else GapEnergy()
 
+    @property
+    def sharpens(self) -> bool:
+        return self._quick
+
     def goes_on(self, level: Level) -> bool:
         # a quick step more, and a good part of the rows in doubt is decided
-        return self._quick and bool(level.problem.pieces) and level.gap > _POLISH * level.target
+        return self.sharpens and bool(level.problem.pieces) and level.gap > _POLISH * level.target
 
     def steps(self, level: Level) -> Steps:
         if not self._begun:

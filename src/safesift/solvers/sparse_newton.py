@@ -97,6 +97,10 @@ class SparseNewton(Solver):
         # never more than a matrix of all columns would be
         return min(_PASSES, 0.5 * problem.design.n_columns / 20.0)
 
+    @property
+    def sharpens(self) -> bool:
+        return self._columns is None
+
     def goes_on(self, level: Level) -> bool:
         return level.gap > self._aim(level)
 
@@ -106,8 +110,8 @@ class SparseNewton(Solver):
         Of a loss of quadratic pieces one step more then costs less than to decide the rows that a
         larger gap leaves in doubt.
         """
-        problem, by_gram = level.problem, self._columns is None
-        sharp = _SHARP if by_gram and problem.loss.quadratic_rays else math.inf
+        problem = level.problem
+        sharp = _SHARP if self.sharpens and problem.loss.quadratic_rays else math.inf
         return min(level.target, sharp * problem.reference)
 
     def region(self, level: Level) -> Region | None:
