@@ -12,6 +12,8 @@ from safesift.arithmetic.numerics import EPS
 
 # a slope of this share of what it was is none, and so many are tried
 _FLAT, _MOST_TRIALS = 0.05, 50
+# the least share of a step that is tried where nothing curves, and nothing limits its length
+_SHORTEST = EPS**4
 
 
 class Share(NamedTuple):
@@ -46,7 +48,7 @@ def best_share(objective: Callable[[float], float]) -> float:
     if not share:
         share = EPS
         # where nothing curves, a step may be longer than all that
-        while share > 0 and objective(share) - start > EPS * abs(start):
+        while share > _SHORTEST and objective(share) - start > EPS * abs(start):
             share *= 0.25
     reach = min(4.0 * share, 1.0)
     found = minimize_scalar(

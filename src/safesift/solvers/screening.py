@@ -64,12 +64,13 @@ class Screening:
         """
         if self.region is not None or not self.guesses or not problem.pieces:
             return False
-        if not len(decisions.dropped):
+        undecided = decisions.undecided
+        if not len(undecided) or float(undecided.mean()) <= _FEW:
             return False
-        on_a_piece = np.zeros_like(decisions.undecided)
+        on_a_piece = np.zeros_like(undecided)
         for piece in problem.pieces:
             on_a_piece |= (piece.lower < at.pred) & (at.pred < piece.upper)
-        return float((decisions.undecided & on_a_piece).mean()) > _FEW
+        return float((undecided & on_a_piece).mean()) > _FEW
 
     @property
     def thorough(self) -> Region:
