@@ -20,6 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from datasets import MORE_DATASETS
 from report import Report, case_sheet, ridge_sheet
 from rich.console import Console
 from runner import BUSY, QUIET, Runner
-from runs import OURS, Floors, Stage, save
+from runs import CV, OURS, PATH, SINGLE, Floors, Stage, save
 from tables import wide_console
 
 QUICK_ROWS = 2000
@@ -101,16 +102,21 @@ class Race:
             self.book.put(case.name, self.runner.load, solver, outcome, facts)
 
     def _in_order(self, case: Case) -> list[str]:
-        """Those first that are quick on the same data, with whatever intercept."""
-        alike = [other.name for other in CASES
-                 if (other.data, other.task.kind) == (case.data, case.task.kind)]  # fmt: skip
-        places = [Place(name, tol, QUIET) for name in alike for tol in TOLS]
+        """Those first that are quick on the same data, with whatever intercept, or on others."""
+        kin = [other for other in CASES if other.task.kind == case.task.kind]
+        same = [other for other in kin if other.data == case.data]
+        return sorted(case.peers(), key=lambda peer: (self._multiple(peer, same),
+                                                      self._multiple(peer, kin)))  # fmt: skip
 
-        def seconds(peer: str) -> float:
-            known = (self.book.stage(p, peer, name) for p in places for name in case.stages)
-            return min((one.seconds for one in known if one and one.reached), default=math.inf)
-
-        return sorted(case.peers(), key=seconds)
+    def _multiple(self, peer: str, cases: list[Case]) -> float:
+        """The median of its times over ours, lower bounds as if they were times."""
+        found = []
+        for case, tol, name in product(cases, TOLS, (SINGLE, PATH, CV)):
+            place = Place(case.name, tol, QUIET)
+            theirs, ours = (self.book.stage(place, who, name) for who in (peer, OURS))
+            if theirs is not None and ours is not None:
+                found.append(theirs.seconds / ours.seconds)
+        return float(np.median(found)) if found else math.inf
 
     def _stages(self, case: Case, solver: str, name: str) -> list[Stage]:
         """Large gaps before small ones."""
