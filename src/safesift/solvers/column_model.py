@@ -5,13 +5,9 @@
 with g and w the gradient and the curvatures of the loss at x. A step on a coefficient reads the
 entries of its column only, where the Gram matrix of a thousand features has a million entries, and
 its factors cost a thousand times that. Epochs of such steps find out which coefficients are not
-zero; between them, conjugate gradients settle how large those are (`solvers.column_model`).
-
-A quadratic model with an l1 penalty where no coefficient changes its sign.
-
-Coordinate descent finds the coefficients that are not zero in a few epochs, and then creeps along
-the valleys that similar columns make. With signs that stay as they are the model is quadratic, and
-conjugate gradients go through valleys.
+zero, and then creep along the valleys that similar columns make. Between them conjugate gradients,
+which go through valleys, settle how large those are: as long as signs stay as they are (`Face`) the
+model is quadratic.
 """
 
 from __future__ import annotations
@@ -21,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import hstack
 
 from safesift.arithmetic import tally
 from safesift.design import SparseDesign
+from safesift.design.rows import RowDesign
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.passes import Computation, alone
 from safesift.problem.problem import Problem
@@ -40,10 +36,9 @@ _MOST_PRODUCTS = 20
 
 
 class Slide(NamedTuple):
-    """A change of the coefficients, what it does to predictions, and how many products it took."""
+    """A change of the coefficients, and how many products it took."""
 
     change: Array
-    moved: Array
     n_products: int
 
 
@@ -53,15 +48,15 @@ class Face:
 
     Attributes
     ----------
-    columns : sparse array of shape (n_samples, n_columns)
-        Its rows are the a_i.
+    rows : RowDesign with n_columns columns
+        The a_i that have a weight.
     weights : array of shape (n_samples,)
     slopes, bends, ridge, threshold, coef : arrays of shape (n_columns,)
         `bends` are about the second derivatives. A coefficient whose threshold is 0 may change its
         sign, others are stopped at zero.
     """
 
-    columns: Any
+    rows: RowDesign
     weights: Array
     slopes: Array
     bends: Array
@@ -73,8 +68,7 @@ class Face:
         """From `coef` to the minimiser, or as much of the way as makes the model smaller."""
         direction, n_products = self._direction()
         signs = np.where(self.threshold > 0.0, np.sign(self.coef), 0.0)
-        change = orthant_step(self.coef, direction, signs, self._rise).change
-        return Slide(change, self.columns @ change, n_products)
+        return Slide(orthant_step(self.coef, direction, signs, self._rise).change, n_products)
 
     def _direction(self) -> tuple[Array, int]:
         """To the minimiser if signs were free, and how many products it took to find."""
@@ -83,9 +77,10 @@ class Face:
         def product(v: Array) -> Computation[Array]:
             nonlocal n_products
             n_products += 1
-            # columns that nobody else reads
+            # rows that nobody else reads
             yield from ()
-            return self.columns.T @ (self.weights * (self.columns @ v)) + self.ridge * v
+            _, pulled = self.rows.pass_through(v, lambda pred, rows: self.weights[rows] * pred)
+            return pulled + self.ridge * v
 
         bends = np.where(self.bends > 0.0, self.bends, 1.0)
         uphill = self.slopes + self.threshold * np.sign(self.coef)
@@ -96,7 +91,7 @@ class Face:
 
     def _rise(self, change: Array) -> float:
         """By how much the model is larger after a change."""
-        moved = self.columns @ change
+        moved = self.rows.matvec(change)
         curved = float(self.weights @ moved**2) + float(self.ridge @ change**2)
         longer = np.abs(self.coef + change) - np.abs(self.coef)
         return float(self.slopes @ change) + 0.5 * curved + float(self.threshold @ longer)
@@ -200,23 +195,24 @@ class _Descent:
     def _slide(self, which: NDArray[np.intp]) -> None:
         """A step on some features, which are not zero, and on the intercept, all at once."""
         problem, n = self._problem, len(which)
-        columns = self._columns[:, self._chosen[which]].astype(np.float64, copy=False)
-        slopes = self._gradient[which] + problem.strong_convexity * self._coef[which]
+        columns = self._columns[:, self._chosen[which]].tocsr()
+        design = SparseDesign(columns, problem.fit_intercept, held=True)
+        curving = np.flatnonzero(self._weights)
+        slopes = design.rmatvec(self._weights * self._moved)
+        slopes[:n] += self._gradient[which] + problem.strong_convexity * self._coef[which]
         bends, coef, penalised = self._bends[which], self._coef[which], np.ones(n)
         if problem.fit_intercept:
-            columns = hstack([columns, np.ones((columns.shape[0], 1))], format="csc")
-            slopes = np.append(slopes, self._at.loss_gradient[-1])
+            slopes[n] += self._at.loss_gradient[-1]
             bends = np.append(bends, self._weights.sum())
             coef, penalised = np.append(coef, self._intercept), np.append(penalised, 0.0)
-        slopes += columns.T @ (self._weights * self._moved)
         face = Face(
-            columns, self._weights, slopes, bends, problem.strong_convexity * penalised,
-            self._threshold * penalised, coef,
+            design.only(curving), self._weights[curving], slopes, bends,
+            problem.strong_convexity * penalised, self._threshold * penalised, coef,
         )  # fmt: skip
         found = face.slide()
         self._coef[which] += found.change[:n]
         self._intercept += float(found.change[n:].sum())
-        self._moved += found.moved
+        self._moved += design.matvec(found.change)
         self._count(which, found.n_products + 1)
 
     def _count(self, which: NDArray[np.intp], times: int) -> None:
