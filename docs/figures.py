@@ -185,9 +185,10 @@ FIGURES: tuple[Figure, ...] = (
         entries("data"),
         (Column("data", "data", plain), Column("Ridge", ("seconds", "ridge")),
          Column("path of 10", ("seconds", "path of 10")),
-         Column("path of 20", ("seconds", "path of 20")),
-         Column("the 10 without screening", ("seconds", "without screening")),
-         Column("cross-validation", ("seconds", "cross-validation"))),
+         Column("path of 100", ("seconds", "path of 100")),
+         Column("the same without screening", ("seconds", "path of 100, unscreened")),
+         Column("cross-validation", ("seconds", "cross-validation")),
+         Column("the same without screening", ("seconds", "cross-validation, unscreened"))),
     ),
     Figure(
         "screen_vs_fit", "screen_vs_fit.py", "Screening",

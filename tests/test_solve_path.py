@@ -229,3 +229,22 @@ def test_a_point_that_is_no_number_is_left():
     fit = alone(Run(Astray(problem, settings), level, False, Tally()).solve())
     np.testing.assert_array_equal(fit.at.point, problem.constant_point)
     assert np.isfinite(fit.gap)
+
+
+@pytest.mark.parametrize("solver", ["newton", "sparse_newton"])
+def test_no_step_is_made_to_decide_rows_that_nobody_asks_for(solver, monkeypatch):
+    """As in the folds of a cross-validation, and for a start from a sample."""
+    asked = []
+    monkeypatch.setattr(Screening, "worth_more", lambda *arguments: bool(asked.append(1)))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    penalty = {"newton": "l2", "sparse_newton": "l1"}[solver]
+    problem = make_problems(
+        X, np.sign(X[:, 0] + 0.1), loss="squared_hinge", penalty=penalty, alpha=1e-3,
+        fit_intercept=False,
+    ).problem  # fmt: skip
+    for decided, is_asked in (((), False), (None, True)):
+        asked.clear()
+        settings = Settings(1e-8, 500, Screening(), solver=solver, decided=decided)
+        ((_,),) = solve_path([[problem]], settings)
+        assert bool(asked) == is_asked

@@ -277,16 +277,20 @@ class Run:
     @property
     def _worth_more(self) -> bool:
         """Whether so many rows are in doubt that it is worth more than a step to decide them."""
-        level, thorough = self.level, self._solver.thorough
-        return thorough and level.screening.worth_more(level.problem, level.at, level.decisions)
+        return self._solver.thorough and self._many_in_doubt
 
     @property
     def _worth_a_step(self) -> bool:
         """Whether a step more, where it makes a small gap a tiny one, may decide many rows."""
         level = self.level
-        if not self._solver.sharpens or level.gap > _SMALL * level.problem.reference:
-            return False
-        return level.screening.worth_more(level.problem, level.at, level.decisions)
+        tiny_next = level.gap <= _SMALL * level.problem.reference
+        return self._solver.sharpens and tiny_next and self._many_in_doubt
+
+    @property
+    def _many_in_doubt(self) -> bool:
+        level = self.level
+        worth = level.screening.worth_more
+        return self._decides and worth(level.problem, level.at, level.decisions)
 
     @property
     def _ended(self) -> bool:
