@@ -9,7 +9,7 @@ from scipy import sparse
 
 from safesift import penalties, safe_path
 from safesift.solvers import sparse_newton as module
-from safesift.solvers.column_model import Accuracy, ColumnModel
+from safesift.solvers.column_model import Accuracy, ColumnModel, Face, _Descent
 from safesift.solvers.records import Settings
 from tests.laws.problems import recipes
 from tests.laws.strategies import SMOOTH_NAMES
@@ -58,6 +58,33 @@ def test_a_model_is_minimised():
     moved, still = may & (point != 0), may & (point == 0)
     np.testing.assert_allclose(slopes[moved], -0.01 * np.sign(point[moved]), atol=1e-5 * first)
     assert (np.abs(slopes[still]) <= 0.01 + 1e-5 * first).all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_slide_sees_the_curvature_of_all_rows(intercept, monkeypatch):
+    """It reads those that curve, and moves the predictions of the others as well."""
+    faces, slide = [], Face.slide
+    monkeypatch.setattr(Face, "slide", lambda self: (faces.append(self), slide(self))[1])
+    problem = wide_problem(alpha=0.01, kind=sparse.csr_array, intercept=intercept)
+    design = problem.design
+    at = problem.evaluate(fit(problem, tol=1e-2).at.point)
+    weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
+    assert 0 < np.count_nonzero(weights) < len(weights)
+    descent = _Descent(design.by_columns, problem, at, np.ones(400, dtype=bool))
+    which = np.flatnonzero(descent._coef)
+    descent._slide(which)
+    face = faces[-1]
+    columns = np.append(which, 400)[: len(face.coef)]
+    change = np.random.default_rng(0).normal(size=len(columns))
+    whole = np.zeros(design.n_columns)
+    whole[columns] = change
+    curved = weights @ design.matvec(whole) ** 2
+    assert face.weights @ face.rows.matvec(change) ** 2 == pytest.approx(curved, rel=1e-12)
+    reached = problem.join(descent._coef, descent._intercept)
+    assert (reached != at.point).any()
+    np.testing.assert_allclose(
+        descent._moved, design.matvec(reached - at.point), rtol=1e-9, atol=1e-12
+    )
 
 
 def test_passes_are_counted():
