@@ -144,6 +144,11 @@ class Race:
         quiet = self.book.stage(place, solver, name)
         if best is None or quiet is None:
             return best is None
+        if self.runner.load == BUSY:
+            # who takes longer without the load than ours beside it need not run beside it
+            ours = self.book.stage(place._replace(load=BUSY), OURS, name)
+            if ours is not None and ours.reached and quiet.seconds > ours.seconds:
+                return False
         return quiet.reached and quiet.seconds <= _SLOWER_THAN_PEER * best
 
     def _limit(self, case: Case, solver: str, name: str, tol: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from book import Book, Place
 from cases import Case
@@ -56,9 +56,10 @@ class Line:
     ----------
     peer, best : str and StageOutcome, or None
         The fastest of those that arrived; else the one that gave up first, of those for whom
-        more time might have been of use.
+        more time might have been of use. Beside a load also one that needs no run there, since
+        it takes longer than ours already without.
     bound : bool
-        Whether no peer arrived, so that the ratio is at least that large.
+        Whether it did not arrive, or was not run, so that the ratio is at least that large.
     by_value : float or None
         The ratio if everybody had only to come near the optimal value.
     mixed : bool
@@ -85,22 +86,29 @@ def line(book: Book, place: Place, stage: str) -> Line | None:
     ours = book.stage(place, OURS, stage)
     if ours is None:
         return None
-    names = [name for name in book.solvers(place) if name != OURS]
-    known = {name: book.stage(place, name, stage) for name in names}
-    arrived = {name: one for name, one in known.items() if one is not None and one.reached}
-    late = {
-        name: one
-        for name, one in known.items()
-        if one is not None and not one.reached and not one.stuck
-    }
-    rivals = arrived or late
+    names = {*book.solvers(place), *book.solvers(place._replace(load=QUIET))} - {OURS}
+    found = {name: _at_least_as_long(book, place, name, stage) for name in sorted(names)}
+    known = {name: one for name, one in found.items() if one is not None}
+    arrived = {name: one for name, one in known.items() if one.reached}
+    late = {name: one for name, one in known.items() if not one.reached and not one.stuck}
+    rivals = arrived or late if place.load == QUIET else arrived | late
     if not rivals:
         return Line(ours, disturbed=_disturbed(book, place, OURS))
     peer = min(rivals, key=lambda name: rivals[name].seconds)
     by_value = min(one.seconds_by_excess for one in rivals.values()) / ours.seconds_by_excess
-    mixed = book.fact(place, OURS, "machine") != book.fact(place, peer, "machine")
+    ran = place if peer in book.solvers(place) else place._replace(load=QUIET)
+    mixed = book.fact(place, OURS, "machine") != book.fact(ran, peer, "machine")
     disturbed = _disturbed(book, place, OURS, peer)
-    return Line(ours, peer, rivals[peer], not arrived, by_value, mixed, disturbed)
+    return Line(ours, peer, rivals[peer], not rivals[peer].reached, by_value, mixed, disturbed)
+
+
+def _at_least_as_long(book: Book, place: Place, peer: str, stage: str) -> StageOutcome | None:
+    """What a peer did; of one that was not run beside a load, what it takes without is a bound."""
+    found = book.stage(place, peer, stage)
+    if found is None and place.load == BUSY:
+        quiet = book.stage(place._replace(load=QUIET), peer, stage)
+        found = None if quiet is None else replace(quiet, reached=False)
+    return found
 
 
 def _disturbed(book: Book, place: Place, *solvers: str) -> bool:
