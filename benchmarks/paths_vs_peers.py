@@ -142,14 +142,18 @@ class Race:
         place = Place(case.name, tol, QUIET)
         best = self._best_peer(case, place, name)
         quiet = self.book.stage(place, solver, name)
+        if quiet is not None and self._left_behind(place, name, quiet.seconds):
+            return False
         if best is None or quiet is None:
             return best is None
-        if self.runner.load == BUSY:
-            # who takes longer without the load than ours beside it need not run beside it
-            ours = self.book.stage(place._replace(load=BUSY), OURS, name)
-            if ours is not None and ours.reached and quiet.seconds > ours.seconds:
-                return False
         return quiet.reached and quiet.seconds <= _SLOWER_THAN_PEER * best
+
+    def _left_behind(self, place: Place, name: str, seconds: float) -> bool:
+        """Whether so many seconds without the load are more than ours takes beside it."""
+        if self.runner.load == QUIET:
+            return False
+        ours = self.book.stage(place._replace(load=self.runner.load), OURS, name)
+        return ours is not None and ours.reached and seconds > ours.seconds
 
     def _limit(self, case: Case, solver: str, name: str, tol: float) -> float:
         if solver == OURS:

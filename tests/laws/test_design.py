@@ -91,11 +91,13 @@ def test_operations_are_numpy(storage, block_rows, data):
             design.gram(weights), (rows.T * weights) @ rows, **room(rows.T * weights, rows)
         )
         scale = np.array([0.5, -1.0, 2.0])
-        np.testing.assert_allclose(
-            design.projected_sq(x2, scale),
-            (rows @ x2) ** 2 @ scale,
-            **room((np.abs(rows) @ np.abs(x2)) ** 2, scale),
-        )
+        # also rows that begin with zeros, which are not read
+        for basis in (x2, x2 * (np.arange(d)[:, None] % 3 <= np.arange(3))):
+            np.testing.assert_allclose(
+                design.projected_sq(basis, scale),
+                (rows @ basis) ** 2 @ scale,
+                **room((np.abs(rows) @ np.abs(basis)) ** 2, scale),
+            )
         np.testing.assert_allclose(design.row_norms, np.linalg.norm(rows, axis=1), rtol=1e-13)
 
 

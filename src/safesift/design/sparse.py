@@ -106,15 +106,18 @@ class CsrProducts(RowDesign):
         return self._summed(basis.shape[1:], load, self._blocks_read())
 
     def projected_sq(self, basis: Array, weights: Array) -> Array:
-        out, basis = np.empty(self.n_samples), _plain(basis)
+        from safesift.arithmetic.compiled import csr
 
-        def project(rows: slice) -> None:
-            projected = np.empty((rows.stop - rows.start, basis.shape[1]))
-            self._dot(rows, basis, projected)
-            np.square(projected, out=projected)
-            out[rows] = projected @ weights
-
-        run(project, self._blocks_read())
+        out, basis, weights = np.empty(self.n_samples), _plain(basis), _plain(weights)
+        ones = basis[-1] if self.intercept else np.zeros(basis.shape[1])
+        # of a triangular factor only what is not zero is read
+        begins = (basis != 0).argmax(axis=1)
+        run(
+            lambda rows: csr.projected_sq(
+                *self._entries(rows), basis, begins, ones, weights, out[rows]
+            ),
+            self._blocks_read(),
+        )
         return out
 
     def _grams(self, parts: Sequence[GramPart]) -> list[Array]:

@@ -108,9 +108,12 @@ def _covered(H: Array, shift: float, off: float) -> Cover | None:
     """The cover with c = shift and η = off, where there is one."""
     d = len(H)
     scale, gamma = 1.0 / np.sqrt(np.diag(H)), _substitution_error(d)
+    # columns with many entries last, by their diagonal: rows of the basis, which is triangular,
+    # are short where they are read most
+    order = np.argsort(np.diag(H), kind="stable")
     # in LAPACK's order, of a symmetric matrix
-    A = (H * scale).T
-    A *= scale
+    A = (H[np.ix_(order, order)] * scale[order]).T
+    A *= scale[order]
     A[np.diag_indices(d)] -= shift
     factor, failed = lapack.dpotrf(A, lower=True, clean=True, overwrite_a=True)
     if failed:
@@ -122,8 +125,12 @@ def _covered(H: Array, shift: float, off: float) -> Cover | None:
     if not (margin > 0 and residual < 0.5):
         return None
     looseness = 1.01 * (residual * size / (1.0 - residual)) ** 2 / margin
-    inverse *= scale
-    return Cover(inverse.T, looseness) if looseness < 0.5 else None
+    if not looseness < 0.5:
+        return None
+    inverse *= scale[order]
+    basis = np.empty_like(H)
+    basis[order] = inverse.T
+    return Cover(basis, looseness)
 
 
 def singular_share(H: Array, spread: Array, error: float) -> float:

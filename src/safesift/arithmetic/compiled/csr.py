@@ -41,6 +41,24 @@ def dot_many(data, indices, indptr, offset, rows, x, out):
                 target[j] += value * source[j]
 
 
+@_reordered
+def projected_sq(data, indices, indptr, offset, rows, x, begins, ones, weights, out):
+    """out = Σ_j weights_j (a_iᵀx_j + ones_j)², where row c of x is 0 before begins[c]."""
+    target = np.empty(x.shape[1])
+    for i in range(len(rows)):
+        row = rows[i]
+        target[:] = ones
+        for entry in range(_index(indptr[row] - offset), _index(indptr[row + 1] - offset)):
+            value, column = data[entry], _index(indices[entry])
+            source = x[column]
+            for j in range(begins[column], len(target)):
+                target[j] += value * source[j]
+        value = 0.0
+        for j in range(len(target)):
+            value += weights[j] * target[j] * target[j]
+        out[i] = value
+
+
 @_compiled
 def add_transposed(data, indices, indptr, offset, rows, u, out):
     """out += Aᵀ @ u for a vector. Rows with u = 0 are not read."""
