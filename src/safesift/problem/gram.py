@@ -183,6 +183,11 @@ class WorkingGram(WeightedGram):
     def _with_ones(self, features: Mask) -> Mask:
         return np.append(features, [True] * self._whole.intercept).astype(bool)
 
+    def rows_in(self, features: Mask) -> RowDesign:
+        """All rows in the columns of a mask, without a copy where it is the one at hand."""
+        at_hand = np.array_equal(features, self.features)
+        return self._design if at_hand else some_columns(self._whole, features)
+
     def select(self, features: Mask) -> None:
         """Change the columns."""
         alone(self.selecting(features))

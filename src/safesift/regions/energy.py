@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, ROOT_UNDERFLOW, norm, row_blocks, total
 from safesift.design.base import Design
-from safesift.design.dense import some_columns
-from safesift.design.rows import RowDesign, rows_of
+from safesift.design.rows import RowDesign
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import Bounds, in_doubt
 from safesift.problem.gram import WorkingGram
@@ -92,7 +91,7 @@ class GapEnergy(Region):
                 gram.select(gram.features | ~zero)
             ellipsoid = _ellipsoid(certificate, gram, proved.weights, ~zero)
         if ellipsoid is not None:
-            bounds = _sharpened(certificate, bounds, ellipsoid, ~zero)
+            bounds = _sharpened(certificate, bounds, ellipsoid, gram.rows_in(~zero))
         complete = ellipsoid is not None or nonzero > most
         return EnergySet(bounds, zero, problem.certified, complete)
 
@@ -171,16 +170,18 @@ def _ellipsoid(
 
 
 def _sharpened(
-    certificate: Certificate, bounds: Bounds, ellipsoid: EllipsoidalSet, left: Mask
+    certificate: Certificate, bounds: Bounds, ellipsoid: EllipsoidalSet, columns: RowDesign
 ) -> Bounds:
-    """The ball around the ellipsoid decides most rows; the ellipsoid itself those in doubt."""
+    """The ball around the ellipsoid decides most rows; the ellipsoid itself those in doubt.
+
+    `columns` are all rows, in the columns that it lives in.
+    """
     problem, at = certificate.problem, certificate.at
     design, shape = problem.design, ellipsoid.shape
     ball = Shape.ball(design.n_columns, shape.stretch, dense=False)
     known = KnownPredictions(at.pred, at.size)
     around = EllipsoidalSet(at.point, ball, ellipsoid.slack, known=known)
     bounds = bounds.intersect(around.own_bounds(problem))
-    columns = some_columns(rows_of(design), left)
     for test in (_box_bounds, EllipsoidalSet.bounds):
         doubtful = in_doubt(problem, bounds)
         if not (doubtful.any() and len(ellipsoid.center)):
