@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 
 import numpy as np
 import pytest
 
+from safesift import safe_path
 from safesift.problem.inputs import make_problems
 from safesift.solvers import Screening, Settings, solve_path
 
@@ -46,3 +48,38 @@ def test_single_precision_is_never_copied_whole(order, screening):
     assert all(fit.converged for fit in fits)
     kept_rows = max(int(fit.kept.sum()) for fit in fits) * COLUMNS * X.itemsize
     assert peak < kept_rows + 0.75 * X.nbytes
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(
+    ("loss", "penalty"),
+    [("squared_hinge", "l2"), ("squared_hinge", "l1"), ("hinge", "l2"), ("logistic", "l2"),
+     ("safe_logistic", "l1")],
+)  # fmt: skip
+def test_nothing_waits_for_the_collector(loss, penalty, intercept):
+    """Who holds himself holds his rows and matrices until it comes: on a path, all of them."""
+    X, y = rows_and_labels()
+
+    def path():
+        return safe_path(
+            X[:3000], y[:3000], loss=loss, penalty=penalty, fit_intercept=intercept,
+            alphas=np.geomspace(1e-2, 1e-4, 4),
+        )  # fmt: skip
+
+    path()  # modules, and what is compiled
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        result = path()
+        gc.collect()
+        found = {type(one).__qualname__ for one in gc.garbage if _is_ours(one)}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert len(result.alphas) == 4 and not found
+
+
+def _is_ours(one: object) -> bool:
+    return type(one).__module__.startswith("safesift")

@@ -111,9 +111,11 @@ def _covered(H: Array, shift: float, off: float) -> Cover | None:
     # columns with many entries last, by their diagonal: rows of the basis, which is triangular,
     # are short where they are read most
     order = np.argsort(np.diag(H), kind="stable")
+    scale = scale[order]
     # in LAPACK's order, of a symmetric matrix
-    A = (H[np.ix_(order, order)] * scale[order]).T
-    A *= scale[order]
+    A = H[np.ix_(order, order)].T
+    A *= scale
+    A *= scale[:, None]
     A[np.diag_indices(d)] -= shift
     factor, failed = lapack.dpotrf(A, lower=True, clean=True, overwrite_a=True)
     if failed:
@@ -127,8 +129,9 @@ def _covered(H: Array, shift: float, off: float) -> Cover | None:
     looseness = 1.01 * (residual * size / (1.0 - residual)) ** 2 / margin
     if not looseness < 0.5:
         return None
-    inverse *= scale[order]
-    basis = np.empty_like(H)
+    inverse *= scale
+    # in the place of the factor: there may be thousands of columns
+    basis = factor.T
     basis[order] = inverse.T
     return Cover(basis, looseness)
 

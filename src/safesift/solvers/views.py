@@ -159,7 +159,7 @@ class SomeRows(View):
         self._losses = loss.value(self._pred, y)
         loops = self._targets.loops
         what = (loops, self._shares, self._slopes, self._bends, self._pred)
-        self._excess = Loads(self._excess_of, None if loops is None else what)
+        self._compiled_excess = None if loops is None else what
         self.gram = gram.among(self._design, rows)
         self.here = Local(self._origin, self.penalty(self._origin), self._gradient, self._pred)
 
@@ -168,14 +168,16 @@ class SomeRows(View):
 
     def evaluate(self, point: Array) -> Computation[Local]:
         """A look at the rows of the view, which are its own."""
-        pred, correction = self._design.pass_through(point, self._excess)
+        # made here: a view that held it would hold itself, and its rows, for the collector to find
+        excess = Loads(self._excess, self._compiled_excess)
+        pred, correction = self._design.pass_through(point, excess)
         pull = self._curvature @ (point - self._origin)
         value = self._smooth(point, pull, pred) + self.penalty(point)
         # nobody else reads these rows: there is nothing to ask for
         yield from ()
         return Local(point, value, self._gradient + pull + correction, pred)
 
-    def _excess_of(self, pred: Array, part: slice) -> Array:
+    def _excess(self, pred: Array, part: slice) -> Array:
         """Slopes at predictions, beyond what the expansion has."""
         loss, y = self._targets.loss, self._targets.y
         slopes = self._shares[part] * loss.take(part).slope(pred, y[part])
