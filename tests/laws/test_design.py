@@ -101,6 +101,20 @@ def test_operations_are_numpy(storage, block_rows, data):
         np.testing.assert_allclose(design.row_norms, np.linalg.norm(rows, axis=1), rtol=1e-13)
 
 
+@storages("C", "csr array")
+@pytest.mark.parametrize("n_rows", [3, 30])
+def test_projections_on_triangles_and_on_nothing(storage, n_rows):
+    """What is skipped of a basis changes nothing, and weights are one for each of its columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 5))
+    design, basis = design_of(storage, X, intercept=True), np.triu(rng.normal(size=(6, 6)))
+    expected = ((np.column_stack([X, np.ones(n_rows)]) @ basis) ** 2).sum(axis=1)
+    np.testing.assert_allclose(design.projected_sq(basis, np.ones(6)), expected, rtol=1e-12)
+    np.testing.assert_array_equal(design.projected_sq(basis[:, :0], np.ones(0)), np.zeros(n_rows))
+    with pytest.raises(ValueError, match=r"shape|mismatch|broadcast"):
+        design.projected_sq(basis, np.ones(4))
+
+
 @every_blocking
 @every_storage
 @examples(0.25)

@@ -108,10 +108,15 @@ class CsrProducts(RowDesign):
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         from safesift.arithmetic.compiled import csr
 
-        out, basis, weights = np.empty(self.n_samples), _plain(basis), _plain(weights)
+        out, basis = np.zeros(self.n_samples), _plain(basis)
+        weights = _plain(np.broadcast_to(weights, basis.shape[1]))
+        if not basis.size:
+            return out
         ones = basis[-1] if self.intercept else np.zeros(basis.shape[1])
-        # of a triangular factor only what is not zero is read
-        begins = (basis != 0).argmax(axis=1)
+        # of a triangular factor only what is not zero is read, where that is worth finding out
+        begins = np.zeros(len(basis), dtype=np.intp)
+        if self.n_samples > len(basis):
+            begins = (basis != 0).argmax(axis=1)
         run(
             lambda rows: csr.projected_sq(
                 *self._entries(rows), basis, begins, ones, weights, out[rows]

@@ -170,11 +170,11 @@ def _ellipsoid(
 
 
 def _sharpened(
-    certificate: Certificate, bounds: Bounds, ellipsoid: EllipsoidalSet, columns: RowDesign
+    certificate: Certificate, bounds: Bounds, ellipsoid: EllipsoidalSet, rows: RowDesign
 ) -> Bounds:
     """The ball around the ellipsoid decides most rows; the ellipsoid itself those in doubt.
 
-    `columns` are all rows, in the columns that it lives in.
+    `rows` are all of them, in the columns that the ellipsoid lives in.
     """
     problem, at = certificate.problem, certificate.at
     design, shape = problem.design, ellipsoid.shape
@@ -186,7 +186,7 @@ def _sharpened(
         doubtful = in_doubt(problem, bounds)
         if not (doubtful.any() and len(ellipsoid.center)):
             break
-        bounds = _narrowed(bounds, doubtful, test(ellipsoid, columns.only(doubtful)))
+        bounds = _narrowed(bounds, doubtful, test(ellipsoid, rows.only(doubtful)))
     return bounds
 
 

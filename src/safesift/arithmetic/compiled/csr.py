@@ -43,7 +43,10 @@ def dot_many(data, indices, indptr, offset, rows, x, out):
 
 @_reordered
 def projected_sq(data, indices, indptr, offset, rows, x, begins, ones, weights, out):
-    """out = Σ_j weights_j (a_iᵀx_j + ones_j)², where row c of x is 0 before begins[c]."""
+    """out = Σ_j weights_j (a_iᵀx_j + ones_j)², where row c of x is 0 before begins[c].
+
+    `ones` is what the column of ones, which is not stored, has in x; 0 where there is none.
+    """
     target = np.empty(x.shape[1])
     for i in range(len(rows)):
         row = rows[i]
