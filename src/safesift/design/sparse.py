@@ -108,8 +108,10 @@ class CsrProducts(RowDesign):
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         from safesift.arithmetic.compiled import csr
 
-        out, basis = np.zeros(self.n_samples), _plain(basis)
-        weights = _plain(np.broadcast_to(weights, basis.shape[1]))
+        out, basis, weights = np.zeros(self.n_samples), _plain(basis), _plain(weights)
+        if weights.shape != basis.shape[1:]:
+            # the loop would read past their end
+            raise ValueError(f"weights of shape {weights.shape} for {basis.shape[1]} columns.")
         if not basis.size:
             return out
         ones = basis[-1] if self.intercept else np.zeros(basis.shape[1])

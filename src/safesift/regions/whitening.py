@@ -105,13 +105,13 @@ def cover(H: Array, spread: Array, error: float, ridge: float = 0.0) -> Cover | 
 
 
 def _covered(H: Array, shift: float, off: float) -> Cover | None:
-    """The cover with c = shift and η = off, where there is one."""
-    d = len(H)
-    scale, gamma = 1.0 / np.sqrt(np.diag(H)), _substitution_error(d)
+    """The cover with c = shift and η = off, where there is one; A and L in an order of our own."""
+    d, diagonal = len(H), np.diag(H)
+    gamma = _substitution_error(d)
     # columns with many entries last, by their diagonal: rows of the basis, which is triangular,
     # are short where they are read most
-    order = np.argsort(np.diag(H), kind="stable")
-    scale = scale[order]
+    order = np.argsort(diagonal, kind="stable")
+    scale = 1.0 / np.sqrt(diagonal[order])
     # in LAPACK's order, of a symmetric matrix
     A = H[np.ix_(order, order)].T
     A *= scale

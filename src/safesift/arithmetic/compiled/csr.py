@@ -56,10 +56,10 @@ def projected_sq(data, indices, indptr, offset, rows, x, begins, ones, weights, 
             source = x[column]
             for j in range(begins[column], len(target)):
                 target[j] += value * source[j]
-        value = 0.0
+        square = 0.0
         for j in range(len(target)):
-            value += weights[j] * target[j] * target[j]
-        out[i] = value
+            square += weights[j] * target[j] * target[j]
+        out[i] = square
 
 
 @_compiled
