@@ -12,12 +12,12 @@ from safesift.design import as_design, blocks
 from safesift.losses import LOSSES
 from safesift.penalties import L2
 from safesift.problem.inputs import make_problems
-from safesift.problem.passes import CurvatureProduct
+from safesift.problem.passes import ColumnsSq, CurvatureProduct
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk
 from safesift.solvers import Settings, newton_cg
 from safesift.solvers.quasi_newton import Memory
-from safesift.solvers.sampling import rows_of_a_sample, solved_on_a_sample
+from safesift.solvers.sampling import OnASample, Sampled, rows_of_a_sample
 from tests.solving import newton
 from tests.solving import newton_cg as path_by_newton_cg
 
@@ -56,6 +56,10 @@ def test_products_are_those_of_the_matrix(storage, intercept, monkeypatch):
     one = CurvatureProduct(design, v, weights)
     (alone,) = CurvatureProduct.answered([one])
     np.testing.assert_allclose(alone, A.T @ (weights * (A @ v)), rtol=1e-12, atol=1e-12)
+    two = [ColumnsSq(design, weights), ColumnsSq(design, weights[::-1].copy())]
+    for asked in ([two[0]], two):
+        squares = ColumnsSq.answered(asked)[0]
+        np.testing.assert_allclose(squares, weights @ A**2, rtol=1e-12, atol=1e-12)
     both = CurvatureProduct.answered([one, replace(one, v=w, weights=weights[::-1].copy())])
     np.testing.assert_allclose(both[0], alone, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(both[1], A.T @ (weights[::-1] * (A @ w)), rtol=1e-12, atol=1e-12)
@@ -109,20 +113,44 @@ def test_steps_along_which_nothing_bends_are_forgotten():
 # --- samples ------------------------------------------------------------------------------------
 
 
+def sampled(*problems: Problem) -> list[Sampled | None]:
+    return OnASample.answered([OnASample(one, Settings(1e-6)) for one in problems])
+
+
 def test_few_rows_are_not_sampled():
     assert rows_of_a_sample(made(n=4000)) == 250
     assert rows_of_a_sample(made(n=2900)) == 0
     assert rows_of_a_sample(made(n=4000, p=200)) == 0
-    assert solved_on_a_sample(made(n=2900), Settings(1e-6)) is None
+    assert sampled(made(n=2900), made(n=2900)) == [None, None]
 
 
 def test_rows_without_weight_are_not_in_a_sample():
     weights = (np.arange(4000) < 3100).astype(float)
     problem = made(sample_weight=weights)
-    sampled = solved_on_a_sample(problem, Settings(1e-6))
-    assert sampled is not None
-    assert (sampled.problem.weights > 0).all()
+    (found,) = sampled(problem)
+    assert found is not None
+    assert (found.problem.weights > 0).all()
     assert rows_of_a_sample(made(sample_weight=weights * (np.arange(4000) < 2900))) == 0
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+def test_classes_share_a_sample_and_folds_do_not(loss):
+    """Each is about the solution of its own targets on those rows, whoever else is asked for."""
+    rng = np.random.default_rng(7)
+    X, y = rng.normal(size=(4000, 6)), rng.integers(0, 3, 4000)
+    y[X[:, 0] > 0.5] = 0
+    inputs = make_problems(X, y, loss=loss, penalty="l2", alpha=1e-3, fit_intercept=True)
+    classes = list(inputs.problems)
+    weights = (np.arange(4000) % 5 != 0).astype(float)
+    fold = replace(classes[0], risk=classes[0].risk.reweighted(weights))
+    found = sampled(classes[0], fold, *classes[1:])
+    rows = [one.problem.risk.rows for one in found]
+    assert len(classes) == 3 and rows[0] is rows[2] is rows[3] is not rows[1]
+    for one, (alone,) in zip(found, map(sampled, [classes[0], fold, *classes[1:]]), strict=True):
+        np.testing.assert_array_equal(one.problem.y, alone.problem.y)
+        best = newton(one.problem, tol=1e-10).at.value
+        for at in (one.at, alone.at):
+            assert at.value - best <= 2e-3 * one.problem.reference
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "safe_logistic"])
@@ -140,8 +168,7 @@ def test_quick_steps_end_where_newton_steps_do(loss, alpha, intercept):
 def test_a_sample_that_is_learnt_by_heart_is_left_alone(monkeypatch):
     """Labels that nothing predicts: its solution is worse for all rows than a constant."""
     used = []
-    adopt = newton_cg.Preconditioner.adopt
-    monkeypatch.setattr(newton_cg.Preconditioner, "adopt", lambda *args: used.append(adopt(*args)))
+    monkeypatch.setattr(newton_cg.Preconditioner, "adopt", lambda *args: used.append(args) or ())
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(4000, 120)), np.where(rng.random(4000) < 0.5, 1.0, -1.0)
     problem = make_problems(X, y, loss="squared_hinge", penalty="l2", alpha=1e-6).problem

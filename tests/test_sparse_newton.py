@@ -300,14 +300,15 @@ def test_a_start_from_a_sample_changes_nothing_but_the_way(loss, intercept, monk
         X, y, loss=loss, penalty="l1", alpha=1e-2, fit_intercept=intercept
     ).problem
     sampled: list[int] = []
-    whole = module.solved_on_a_sample
 
-    def counted(*arguments):
-        found = whole(*arguments)
-        sampled.append(found.problem.design.n_samples)
-        return found
+    class Counted(module.OnASample):
+        @classmethod
+        def answered(cls, requests):
+            found = super().answered(requests)
+            sampled.extend(one.problem.design.n_samples for one in found)
+            return found
 
-    monkeypatch.setattr(module, "solved_on_a_sample", counted)
+    monkeypatch.setattr(module, "OnASample", Counted)
     plain = fit(problem, tol=1e-9)
     assert not sampled
     monkeypatch.setattr(module, "_LARGE", 0.0)

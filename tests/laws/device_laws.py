@@ -192,6 +192,7 @@ def law_operations_are_those_of_rows_here(twin: Twin, place: Place) -> None:
         close(there.rmatvec(u[:, 0]), here.rmatvec(u[:, 0]))
         close(there.gram(w), here.gram(w))
         close(there.columns_sq(w), here.columns_sq(w))
+        close(there.columns_sq(u**2), here.columns_sq(u**2))
         close(there.gram_product(x, w), here.gram_product(x, w))
         close(there.projected_sq(x, np.ones(3)), here.projected_sq(x, np.ones(3)))
         close(there.scaled_norms(np.abs(x[:, 0])), here.scaled_norms(np.abs(x[:, 0])))

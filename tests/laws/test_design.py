@@ -90,6 +90,10 @@ def test_operations_are_numpy(storage, block_rows, data):
         np.testing.assert_allclose(
             design.gram(weights), (rows.T * weights) @ rows, **room(rows.T * weights, rows)
         )
+        for some in (weights, u2**2):
+            np.testing.assert_allclose(
+                design.columns_sq(some), (rows**2).T @ some, **room((rows**2).T, some)
+            )
         scale = np.array([0.5, -1.0, 2.0])
         # also rows that begin with zeros, which are not read
         for basis in (x2, x2 * (np.arange(d)[:, None] % 3 <= np.arange(3))):

@@ -30,7 +30,7 @@ def norms_sq(block: Any) -> Array:
 
 def weighted_norms_sq(block: Any, weights: Array) -> Array:
     """Σ_j weights_j a_ij² of every row."""
-    return (block.power(2) if sparse.issparse(block) else np.square(block)) @ weights
+    return squared(block) @ weights
 
 
 def add_gram(total: Array, block: Any, weights: Array) -> None:
@@ -85,11 +85,9 @@ def taken(block: Any, indices: NDArray[np.intp], axis: int) -> Any:
     return block.take(indices, axis=axis)
 
 
-def columns_sq(block: Any, weights: Array) -> Array:
-    """Σ weights_i a_ij² of every column."""
-    if sparse.issparse(block):
-        return block.power(2).T @ weights
-    return weights @ np.square(block)
+def squared(block: Any) -> Any:
+    """a_ij² of every entry."""
+    return block.power(2) if sparse.issparse(block) else np.square(block)
 
 
 def largest(data: Any) -> Array:

@@ -267,10 +267,17 @@ class DeviceDesign(RowDesign):
         return DeviceArray(self.place.moved(values[None, :]), self.place)
 
     def rmatvec(self, u: Any) -> Array:
+        return self._transposed(u, lambda block: block)
+
+    def columns_sq(self, weights: Any) -> Array:
+        return self._transposed(weights, lambda block: block * block)
+
+    def _transposed(self, u: Any, entries: Callable[[Any], Any]) -> Array:
+        """Sums over the samples of something that is made of the entries; of a one that is 1."""
         u, p = self.vector(u), self.n_features
         loads = u if u.ndim == 2 else u.reshape(-1, 1)
         k = loads.shape[1]
-        found = self._summed(lambda here, block: (loads.array[here, :], block), (k, p))
+        found = self._summed(lambda here, block: (loads.array[here, :], entries(block)), (k, p))
         if self.intercept:
             sums = brought_here(split_sum(loads.array, self.place.xp))
             found = np.concatenate([found, sums[:, None]], axis=1)
@@ -279,14 +286,6 @@ class DeviceDesign(RowDesign):
     def pass_through(self, x: Array, dual: Callable[[Any, slice], Any]) -> tuple[Any, Array]:
         pred = self.matvec(x)
         return pred, self.rmatvec(dual(pred, slice(0, self.n_samples)))
-
-    def columns_sq(self, weights: Any) -> Array:
-        weights = self.vector(weights)
-        loads = weights.reshape(-1, 1).array
-        (out,) = self._summed(
-            lambda here, block: (loads[here, :], block * block), (1, self.n_features)
-        )
-        return np.append(out, weights.sum()) if self.intercept else out
 
     def gram_product(self, basis: Array, weights: Any) -> Array:
         p, xp = self.n_features, self.place.xp

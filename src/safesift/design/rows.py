@@ -242,13 +242,12 @@ class RowDesign(BlockedRows):
         return self._sum([(self.n_columns, basis.shape[1])], add, self._rows_read_once)[0]
 
     def columns_sq(self, weights: Array) -> Array:
-        """Σ weights_i a_ij² for every column, the ones included."""
+        """Σ weights_i a_ij² for every column, the ones included; for several weights as columns."""
 
         def add(sums: list[Array], rows: slice, block: NDArray) -> None:
-            sums[0] += algebra.columns_sq(block, weights[rows])
+            self._accumulate(sums[0], algebra.squared(block), weights[rows])
 
-        (out,) = self._sum([(self.n_features,)], add, self._rows_read_once)
-        return np.append(out, weights.sum()) if self.intercept else out
+        return self._sum([(self.n_columns, *weights.shape[1:])], add, self._rows_read_once)[0]
 
     def projected_sq(self, basis: Array, weights: Array) -> Array:
         """Σ_j weights_j (basis_jᵀa_i)² for every row, holding no n × k matrix."""

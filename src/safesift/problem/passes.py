@@ -9,7 +9,7 @@ something else before its next one catches up with the others first.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.design.base import Design
+from safesift.design.rows import RowDesign
 
 Array = NDArray[np.float64]
 Result = TypeVar("Result")
+Asked = TypeVar("Asked")
 
 
 class Request(ABC):
@@ -44,8 +46,34 @@ Computation = Generator[Request, Any, Result]
 Stepper = Callable[[Callable[[int], None], Iterable[int]], Any]
 
 
+class OfOneDesign(Request):
+    """A request about a design; each computation may have its own, such as some of the rows."""
+
+    design: Design
+
+    @classmethod
+    def answered(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        return by_group(requests, [request.design for request in requests], cls._of_one)
+
+    @classmethod
+    @abstractmethod
+    def _of_one(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        """The answers to requests about the same design."""
+
+
+def by_group(
+    requests: Sequence[Asked], keys: Sequence[Hashable], answer: Callable[[list[Asked]], Sequence]
+) -> list[Any]:
+    """The answers to requests, those of one key together."""
+    groups: dict[Hashable, list[Asked]] = {}
+    for request, key in zip(requests, keys, strict=True):
+        groups.setdefault(key, []).append(request)
+    found = {key: iter(answer(group)) for key, group in groups.items()}
+    return [next(found[key]) for key in keys]
+
+
 @dataclass(frozen=True, eq=False)
-class Transposed(Request):
+class Transposed(OfOneDesign):
     """Aᵀu for a vector over the samples, or for several as columns."""
 
     turn = 0
@@ -53,7 +81,7 @@ class Transposed(Request):
     u: Array
 
     @classmethod
-    def answered(cls, requests: Sequence[Self]) -> Sequence[Array]:
+    def _of_one(cls, requests: Sequence[Self]) -> Sequence[Array]:
         design, each = requests[0].design, [request.u for request in requests]
         if len(each) == 1:
             return [design.rmatvec(each[0])]
@@ -67,24 +95,33 @@ class Transposed(Request):
 
 
 @dataclass(frozen=True, eq=False)
-class CurvatureProduct(Request):
+class ColumnsSq(OfOneDesign):
+    """Σ weights_i a_ij² for every column: the diagonal of a Gram matrix."""
+
+    turn = 1
+    design: RowDesign
+    weights: Array
+
+    @classmethod
+    def _of_one(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        design, each = requests[0].design, [request.weights for request in requests]
+        if len(each) == 1:
+            return [design.columns_sq(each[0])]
+        return list(np.ascontiguousarray(design.columns_sq(np.column_stack(each)).T))
+
+
+@dataclass(frozen=True, eq=False)
+class CurvatureProduct(OfOneDesign):
     """Aᵀ(weights ∘ Av) for a vector over the columns."""
 
     turn = 2
-    design: Design
+    design: RowDesign
     v: Array
     weights: Array
 
     @classmethod
-    def answered(cls, requests: Sequence[Self]) -> Sequence[Array]:
-        designs: dict[Design, list[Self]] = {}
-        for request in requests:
-            designs.setdefault(request.design, []).append(request)
-        found = {design: iter(cls._products(design, own)) for design, own in designs.items()}
-        return [next(found[request.design]) for request in requests]
-
-    @classmethod
-    def _products(cls, design: Design, requests: Sequence[Self]) -> Sequence[Array]:
+    def _of_one(cls, requests: Sequence[Self]) -> Sequence[Array]:
+        design = requests[0].design
         if len(requests) == 1:
             (one,) = requests
             loads = Loads(lambda pred, rows: one.weights[rows] * pred, (one.weights,))

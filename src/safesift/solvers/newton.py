@@ -34,7 +34,7 @@ from safesift.solvers.costs import (
 )
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
-from safesift.solvers.sampling import solved_on_a_sample
+from safesift.solvers.sampling import OnASample
 from safesift.solvers.screening import may_leave_piece
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import AllRows, SomeRows
@@ -110,7 +110,7 @@ class Newton(Solver):
         past = level.past
         movement = past.movement if past is not None and past.warm else None
         if not level.begun and past is None and self._start is None:
-            sampled = solved_on_a_sample(problem, self.settings, self.name)
+            sampled = yield OnASample(problem, self.settings, self.name)
             self._start = None if sampled is None else sampled.at.point
         yield from self.arrive(level, promised=math.inf)
         steps, stuck = NewtonSteps(_curvature_scales(problem)), False

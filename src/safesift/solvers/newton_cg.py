@@ -23,7 +23,7 @@ from scipy.linalg import cho_factor, cho_solve
 from safesift.design.rows import rows_of
 from safesift.penalties import L2
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.passes import Computation, CurvatureProduct
+from safesift.problem.passes import ColumnsSq, Computation, CurvatureProduct, Transposed
 from safesift.problem.problem import Evaluate, Problem
 from safesift.regions import Region
 from safesift.regions.ball import Balls
@@ -34,7 +34,7 @@ from safesift.solvers.costs import LARGEST, LONG_PATH, mostly_zeros, passes_of_a
 from safesift.solvers.driver import Level
 from safesift.solvers.quasi_newton import Memory
 from safesift.solvers.records import Settings
-from safesift.solvers.sampling import rows_of_a_sample, solved_on_a_sample
+from safesift.solvers.sampling import OnASample, rows_of_a_sample
 
 Array = NDArray[np.float64]
 
@@ -123,7 +123,7 @@ class NewtonCG(Solver):
         self._begun = True
         if level.begun or self._start is not None or level.problem.design.n_columns > LARGEST:
             return
-        sampled = solved_on_a_sample(level.problem, self.settings)
+        sampled = yield OnASample(level.problem, self.settings)
         if sampled is None:
             return
         yield Proposal(point=sampled.at.point, steps=0.0, promised=math.inf)
@@ -132,7 +132,8 @@ class NewtonCG(Solver):
             # the sample was learnt by heart: all rows are better off without it
             yield Proposal(point=level.problem.constant_point, steps=0.0)
             return
-        self._preconditioner.adopt(NewtonSystem(*sampled), NewtonSystem(level.problem, level.at))
+        whole = NewtonSystem(level.problem, level.at)
+        yield from self._preconditioner.adopt(NewtonSystem(*sampled), whole)
 
     def _quick_steps(self, level: Level) -> Steps:
         """Steps of a pass each, while what they promise falls fast."""
@@ -177,23 +178,23 @@ class NewtonSystem:
         out = out + self.ridge * v
         return out if self._Q is None else out + self._Q @ v
 
-    def diagonal(self) -> Array:
+    def diagonal(self) -> Computation[Array]:
         """Positive: 1 where the matrix has 0."""
-        diagonal = self._rows.columns_sq(self._weights) + self.ridge
+        diagonal = (yield ColumnsSq(self._rows, self._weights)) + self.ridge
         if self._Q is not None:
             diagonal = diagonal + np.diag(self._Q)
         return np.where(diagonal > 0, diagonal, 1.0)
 
-    def scaling(self) -> Callable[[Array], Array]:
+    def scaling(self) -> Computation[Callable[[Array], Array]]:
         """v ↦ about H⁻¹v, by the diagonal; with an intercept, by that of rows around their mean.
 
         With m the mean of the rows, weighted, x' = x and c' = c + mᵀx separate the intercept from
         the coefficients, whose matrix becomes Σ weights_i (a_i − m)(a_i − m)ᵀ.
         """
-        diagonal, p = self.diagonal(), self._rows.n_features
+        diagonal, p = (yield from self.diagonal()), self._rows.n_features
         if not self._rows.intercept or self._Q is not None:
             return lambda v: v / diagonal
-        mean = self._rows.rmatvec(self._weights)[:p] / diagonal[p]
+        mean = (yield Transposed(self._rows, self._weights))[:p] / diagonal[p]
         around = diagonal[:p] - diagonal[p] * mean**2
         around = np.maximum(around, np.maximum(self.ridge[:p], _SINGULAR * diagonal[:p]))
 
@@ -235,20 +236,19 @@ class Preconditioner:
                 # where the system curves now, that matrix does not
                 self._give_up()
         if outcome is None or not outcome.solved:
-            outcome = yield from conjugate_gradients(
-                system.product, right, system.scaling(), enough
-            )
+            scaling = yield from system.scaling()
+            outcome = yield from conjugate_gradients(system.product, right, scaling, enough)
         self._spent += system.n_products
         return outcome.solution
 
-    def adopt(self, sample: NewtonSystem, whole: NewtonSystem) -> None:
+    def adopt(self, sample: NewtonSystem, whole: NewtonSystem) -> Computation[None]:
         """Use the matrix of some rows for that of all of them.
 
         Columns in which the others have more are as curved as those make them: of rare ones, a
         sample may have nothing at all.
         """
         self._gram, self._ridge = sample.gram(), None
-        missing = whole.diagonal() - sample.diagonal()
+        missing = (yield from whole.diagonal()) - (yield from sample.diagonal())
         self._gram[np.diag_indices_from(self._gram)] += np.maximum(missing, 0.0)
 
     def inverse(self, ridge: Array) -> Callable[[Array], Array] | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from safesift.problem.evaluation import Evaluation
+from safesift.problem.passes import Request, by_group
 from safesift.problem.problem import Problem
+from safesift.problem.risk import Risk
 from safesift.solvers.driver import solve_path
 from safesift.solvers.records import Settings
 from safesift.solvers.screening import Screening
@@ -34,24 +37,50 @@ def rows_of_a_sample(problem: Problem) -> int:
     return n_rows if n_rows * _WORTH <= np.count_nonzero(problem.weights) else 0
 
 
-def solved_on_a_sample(
-    problem: Problem, settings: Settings, solver: str = "auto"
-) -> Sampled | None:
-    """The problem of some rows, drawn at random, solved; None where there are not many.
+@dataclass(frozen=True, eq=False)
+class OnASample(Request):
+    """The problem of some rows, drawn at random, solved roughly; None where there are not many.
 
     It spares the steps, and the Gram matrices of rows that are far from their piece, of a start at
     zero. The gap is relative to the sample's own reference, which is near enough to that of all.
+    Problems that weigh the rows alike, such as one class after another against the rest, are solved
+    together on the same sample.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : Settings
+        Of the solver that asks.
+    solver : str, default="auto"
+        By which one the sample is solved.
     """
-    n_rows = rows_of_a_sample(problem)
+
+    turn = 0
+    problem: Problem
+    settings: Settings
+    solver: str = "auto"
+
+    @classmethod
+    def answered(cls, requests: Sequence[OnASample]) -> list[Sampled | None]:
+        return by_group(requests, [request.problem.risk.rows for request in requests], _solved)
+
+
+def _solved(requests: Sequence[OnASample]) -> Sequence[Sampled | None]:
+    """Samples of the same rows, of as many problems as there are."""
+    first, settings = requests[0].problem, requests[0].settings
+    n_rows = rows_of_a_sample(first)
     if not n_rows:
-        return None
+        return [None] * len(requests)
     rng = np.random.default_rng(settings.seed)
-    carrying = np.flatnonzero(problem.weights)
-    rows = carrying[np.sort(rng.choice(len(carrying), n_rows, replace=False))]
-    risk = problem.risk.restrict(rows)
-    sample = replace(problem, risk=risk.with_divisor(float(risk.rows.weights.sum())))
+    carrying = np.flatnonzero(first.weights)
+    chosen = carrying[np.sort(rng.choice(len(carrying), n_rows, replace=False))]
+    rows = first.risk.rows.take(chosen)
+    rows = replace(rows, divisor=float(rows.weights.sum()))
+    problems = [request.problem for request in requests]
+    samples = [replace(one, risk=Risk(rows, one.risk.targets.take(chosen))) for one in problems]
     guesses = settings.screening != Screening.of(None)
-    roughly = Settings(_ROUGH, settings.max_iter, Screening(guesses=guesses), decided=())
-    roughly = replace(roughly, solver=solver)
-    ((fit,),) = solve_path([[sample]], roughly, [sample.constant_point])
-    return Sampled(sample, fit.at)
+    roughly = Settings(
+        _ROUGH, settings.max_iter, Screening(guesses=guesses), solver=requests[0].solver, decided=()
+    )
+    (fits,) = solve_path([samples], roughly, [sample.constant_point for sample in samples])
+    return [Sampled(sample, fit.at) for sample, fit in zip(samples, fits, strict=True)]

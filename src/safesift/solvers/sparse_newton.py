@@ -27,7 +27,7 @@ from safesift.solvers.column_model import Accuracy, ColumnModel
 from safesift.solvers.costs import LARGEST, mean_row_length
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
-from safesift.solvers.sampling import solved_on_a_sample
+from safesift.solvers.sampling import OnASample
 from safesift.solvers.screening import near_kinks
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import SomeRows
@@ -121,7 +121,7 @@ class SparseNewton(Solver):
         if level.past is not None:
             self._moved = level.past.movement
         elif not level.begun and self._start is None and _is_large(level.problem):
-            sampled = solved_on_a_sample(level.problem, self.settings, self.name)
+            sampled = yield OnASample(level.problem, self.settings, self.name)
             self._start = None if sampled is None else sampled.at.point
         yield from self.arrive(level)
         is_first, in_vain = True, False
