@@ -10,7 +10,8 @@ import results
 from runner import Outcome, StageOutcome
 from runs import OURS, Floors
 
-_NAME = "paths_vs_peers"
+# of the file of results
+RACE = "paths_vs_peers"
 # of figures that are read by people; lower bounds are kept as they are
 _DIGITS = 4
 
@@ -28,11 +29,18 @@ class Book:
 
     Machines are written down once, and referred to by number: pieces of the race may come from
     different ones, or from different versions.
+
+    Parameters
+    ----------
+    name : str, default=RACE
+        Of the file of results.
+    kept : bool
+        Whether there is one.
     """
 
-    def __init__(self, *, kept: bool) -> None:
-        self._kept = kept
-        known = results.read(_NAME) if kept else {}
+    def __init__(self, name: str = RACE, *, kept: bool) -> None:
+        self.name, self._kept = name, kept
+        known = results.read(name) if kept else {}
         self._machines: list[dict] = known.get("machines", [])
         self._records: dict[Place, dict] = {
             Place(record["case"], record["tol"], record["load"]): record
@@ -93,7 +101,7 @@ class Book:
             if OURS in record["solvers"]:
                 record["solvers"] = {OURS: record["solvers"].pop(OURS), **record["solvers"]}
         if self._kept:
-            results.write(_NAME, self._facts(), lines="records")
+            results.write(self.name, self._facts(), lines="records")
 
     def _facts(self) -> dict[str, Any]:
         records = [self._records[place] for place in sorted(self._records)]

@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import results
-from book import Book, Place
+from book import RACE, Book, Place
 from cases import CASES, TOLS, Case
 from datasets import MORE_DATASETS
 from report import Report, case_sheet, ridge_sheet
@@ -193,13 +193,13 @@ def publish(book: Book, console: Console, *, kept: bool) -> None:
     report = Report(book)
     for sheet in report.sheets:
         console.print(sheet.table())
-    ridge = ridge_sheet()
+    ridge = ridge_sheet() if book.name == RACE else None
     if kept and ridge is not None:
         console.print(ridge.table())
     console.print("\n".join(report.preface()))
     if kept:
         text = report.markdown() + ("" if ridge is None else "\n" + ridge.markdown())
-        (results.FOLDER / "paths_vs_peers.md").write_text(text)
+        (results.FOLDER / f"{book.name}.md").write_text(text)
 
 
 def arguments() -> argparse.Namespace:
@@ -218,6 +218,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help=f"{QUICK_ROWS} rows, one repeat, nothing written"
     )
+    parser.add_argument("--book", default=RACE, help="the file of results, of another machine, say")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds per solver and stage")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -232,7 +233,7 @@ def main() -> None:
     # so that what was started is ended
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     cases = [] if args.table else chosen(args.only)
-    console, book = wide_console(), Book(kept=not args.quick)
+    console, book = wide_console(), Book(args.book, kept=not args.quick)
     load = BUSY if args.busy else QUIET
     with tempfile.TemporaryDirectory() as folder:
         race = Race(

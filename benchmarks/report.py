@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import results
-from book import Book, Place
+from book import RACE, Book, Place
 from cases import CASES, Case
 from runner import BUSY, QUIET, StageOutcome
 from runs import CV, OURS, PATH, SINGLE
@@ -32,13 +32,17 @@ _TITLES = {
 
 
 class Report:
-    """All tables of a book, and how many targets are met."""
+    """All tables of a book, and how many targets are met; of another than that of the race those
+    of the load only, in which everything is of one machine."""
 
     def __init__(self, book: Book, cases: Iterable[Case] = CASES) -> None:
         self._book, self._cases = book, list(cases)
         self._words: Counter[str] = Counter()
-        quiet = [self._quiet(stage) for stage in (SINGLE, PATH, CV)]
-        self.sheets = [s for s in (*quiet, self._busy(), self._intercepts()) if s.rows]
+        sheets = [self._busy()]
+        if book.name == RACE:
+            quiet = [self._quiet(stage) for stage in (SINGLE, PATH, CV)]
+            sheets = [*quiet, *sheets, self._intercepts()]
+        self.sheets = [sheet for sheet in sheets if sheet.rows]
 
     def preface(self) -> list[str]:
         """On which machines, beside which load, and how many targets are met."""

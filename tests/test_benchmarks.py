@@ -288,6 +288,12 @@ def test_results_are_kept_solver_by_solver(benchmark, monkeypatch, tmp_path):
     # quiet and busy, where cyanure need not run: it takes at least its quiet time
     assert "| 1 | 2.5 | 2.5 | cyanure | > 8 | ≥ 3.2 | met; met |" in text
     assert "cores" in text and "numpy" in text and "spinning" in text
+    # the page of another book is about the load
+    other = Book("elsewhere", kept=True)
+    for load, seconds in (("quiet", 1.0), ("busy", 2.0)):
+        other.put(case, load, "safesift", _outcome(benchmark, seconds), facts)
+    (sheet,) = benchmark("report").Report(Book("elsewhere", kept=True)).sheets
+    assert "spinning" in sheet.markdown() and "| 1 | 2 | 2 |" in sheet.markdown()
 
 
 def test_beside_a_load_only_the_best_run_and_their_tolerances_are_known(benchmark):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -11,6 +14,8 @@ from safesift.arithmetic.tally import counting
 from safesift.problem.duality import Dual
 from safesift.problem.inputs import make_problems
 from safesift.problem.looks import Look
+from safesift.problem.passes import Request, by_group
+from safesift.problem.problem import reweighted
 from safesift.solvers import Settings, solve_path
 
 
@@ -86,6 +91,45 @@ def passes(levels) -> float:
         for _ in solve_path(levels, Settings()):
             pass
     return tally.rows / levels[0][0].design.n_samples
+
+
+def test_answers_go_to_who_asked():
+    """About the very same object: equal ones are others, and they may have no hash."""
+    one, other = np.zeros(2), np.zeros(2)
+    seen: list[list[str]] = []
+
+    def answer(group: list[str]) -> list[str]:
+        seen.append(group)
+        return [word.upper() for word in group]
+
+    assert by_group(list("abcd"), [one, other, one, other], answer) == list("ABCD")
+    assert seen == [["a", "c"], ["b", "d"]]
+    with pytest.raises(ValueError, match="zip"):
+        by_group(list("abcd"), [one, other, one, other], lambda group: answer(group)[:1])
+
+
+def test_every_kind_of_request_has_its_turn():
+    kinds = [*kinds_of(Request)]
+    assert len(kinds) > 5
+    assert len({kind.turn for kind in kinds}) == len(kinds)
+
+
+def kinds_of(kind: type) -> Iterator[type]:
+    """All that can be asked for, inside the library."""
+    if not inspect.isabstract(kind) and kind.__module__.startswith("safesift"):
+        yield kind
+    for derived in kind.__subclasses__():
+        yield from kinds_of(derived)
+
+
+def test_folds_of_several_classes_share_their_rows():
+    problems = digits("squared_hinge", "l2", 1e-3, True)
+    weights = (np.arange(problems[0].design.n_samples) % 3 > 0).astype(float)
+    found = reweighted(problems, weights)
+    assert len({id(one.risk.rows) for one in found}) == 1
+    for one, whole in zip(found, problems, strict=True):
+        assert one.divisor == weights.sum() and one.risk.targets is whole.risk.targets
+        np.testing.assert_array_equal(one.weights, weights)
 
 
 def digits(loss: str, penalty: str, alpha: float, intercept: bool):

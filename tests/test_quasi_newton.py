@@ -57,9 +57,9 @@ def test_products_are_those_of_the_matrix(storage, intercept, monkeypatch):
     (alone,) = CurvatureProduct.answered([one])
     np.testing.assert_allclose(alone, A.T @ (weights * (A @ v)), rtol=1e-12, atol=1e-12)
     two = [ColumnsSq(design, weights), ColumnsSq(design, weights[::-1].copy())]
-    for asked in ([two[0]], two):
-        squares = ColumnsSq.answered(asked)[0]
-        np.testing.assert_allclose(squares, weights @ A**2, rtol=1e-12, atol=1e-12)
+    for asked in (two[:1], two[1:], two):
+        for request, squares in zip(asked, ColumnsSq.answered(asked), strict=True):
+            np.testing.assert_allclose(squares, request.weights @ A**2, rtol=1e-12, atol=1e-12)
     both = CurvatureProduct.answered([one, replace(one, v=w, weights=weights[::-1].copy())])
     np.testing.assert_allclose(both[0], alone, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(both[1], A.T @ (weights[::-1] * (A @ w)), rtol=1e-12, atol=1e-12)

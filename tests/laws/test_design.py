@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from safesift.arithmetic import threads
-from safesift.arithmetic.numerics import UNDERFLOW
+from safesift.arithmetic.numerics import EPS, UNDERFLOW
 from safesift.arithmetic.tally import counting
 from safesift.design import DenseDesign, Design, RowDesign, as_design, device_blocks
 from safesift.design import dense as dense_module
@@ -345,6 +345,22 @@ def test_gram_error_holds(storage, block_rows, data):
         design, rows = data.draw(designs(storage, hard, max_rows=12))
         w = data.draw(hnp.arrays(np.float64, len(rows), elements=st.floats(1e-3, 1e3)))
         assert_gram_error(design, rows, w)
+
+
+@every_blocking
+@storages("C", "Fortran", "csr array")
+@examples(1)
+@given(data=st.data())
+def test_sum_error_holds_for_squares(storage, block_rows, data):
+    """|computed Σ wᵢaᵢⱼ² − exact| ≤ (sum_error + EPS)·exact: the squares are rounded, too."""
+    with blocks_of(block_rows):
+        design, rows = data.draw(designs(storage, hard, max_rows=12))
+        w = data.draw(hnp.arrays(np.float64, len(rows), elements=st.floats(1e-3, 1e3)))
+        loads, allowed = exact.fractions(w), Fraction(design.sum_error) + Fraction(EPS)
+        underflow = sum(loads, Fraction(len(rows))) * Fraction(UNDERFLOW)
+        for computed, column in zip(design.columns_sq(w), rows.T, strict=True):
+            squares = exact.dot(loads, [entry**2 for entry in exact.fractions(column)])
+            assert abs(Fraction(computed) - squares) <= allowed * squares + underflow
 
 
 @every_blocking

@@ -273,7 +273,7 @@ class DeviceDesign(RowDesign):
         return self._transposed(weights, lambda block: block * block)
 
     def _transposed(self, u: Any, entries: Callable[[Any], Any]) -> Array:
-        """Sums over the samples of something that is made of the entries; of a one that is 1."""
+        """Σ u_i e(a_ij) for every column; e(1) = 1 for the ones."""
         u, p = self.vector(u), self.n_features
         loads = u if u.ndim == 2 else u.reshape(-1, 1)
         k = loads.shape[1]

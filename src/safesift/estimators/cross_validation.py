@@ -120,7 +120,7 @@ class CrossValidated(LinearModel):
             check_leaving_out(full[0], samples)
         held_out = [HeldOut.of(full[0].design, *self._asked(samples, fold.test)) for fold in folds]
         on_folds = [] if self._leaves_one_out else folds
-        problems = [*full, *(on_fold(problem, fold) for fold in on_folds for problem in full)]
+        problems = [*full, *(problem for fold in on_folds for problem in on_fold(full, fold))]
         levels = [[problem.at_level(alpha) for problem in problems] for alpha in grid.levels]
         # of a fold nothing is needed but its predictions
         settings = replace(settings, decided=tuple(range(len(full))))

@@ -15,7 +15,7 @@ from safesift.arithmetic.devices.arrays import on_host
 from safesift.design.base import Array, Design
 from safesift.grids import Walk
 from safesift.problem.inputs import row_numbers
-from safesift.problem.problem import Problem
+from safesift.problem.problem import Problem, reweighted
 from safesift.problem.scales import column_scales
 from safesift.solvers.records import Fit, Missed, missed
 
@@ -92,10 +92,10 @@ def searched(
     return Found(scores, best, short)
 
 
-def on_fold(problem: Problem, fold: Fold) -> Problem:
-    """The same samples, with those weights only that a fold trains on."""
-    counts = np.bincount(fold.train, minlength=len(problem.weights))
-    return problem.reweighted(on_host(problem.weights) * counts)
+def on_fold(problems: Sequence[Problem], fold: Fold) -> list[Problem]:
+    """All classes of the same samples, with those weights only that a fold trains on."""
+    weights = on_host(problems[0].weights)
+    return reweighted(problems, weights * np.bincount(fold.train, minlength=len(weights)))
 
 
 def in_groups(fits: Sequence[Fit], size: int) -> Iterator[Sequence[Fit]]:

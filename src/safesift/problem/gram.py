@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from safesift.arithmetic.numerics import EPS
 from safesift.design.dense import some_columns
 from safesift.design.rows import GramPart, RowDesign
-from safesift.problem.passes import Computation, Request, alone
+from safesift.problem.passes import Computation, Request, alone, by_group
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -34,11 +34,13 @@ class Grams(Request):
     @classmethod
     def answered(cls, requests: Sequence[Grams]) -> Sequence[list[Array]]:
         # some columns of a matrix are read with the others
-        sources: dict[RowDesign, list[GramPart]] = {}
-        for request in requests:
-            sources.setdefault(request.design.source, []).extend(request.parts)
-        found = {source: iter(source.grams(parts)) for source, parts in sources.items()}
-        return [[next(found[request.design.source]) for _ in request.parts] for request in requests]
+        return by_group(requests, [request.design.source for request in requests], cls._of_one)
+
+    @classmethod
+    def _of_one(cls, requests: Sequence[Grams]) -> Sequence[list[Array]]:
+        parts = [part for request in requests for part in request.parts]
+        found = iter(requests[0].design.source.grams(parts))
+        return [[next(found) for _ in request.parts] for request in requests]
 
 
 class WeightedGram:

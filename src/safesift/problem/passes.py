@@ -9,7 +9,7 @@ something else before its next one catches up with the others first.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -25,12 +25,12 @@ Asked = TypeVar("Asked")
 
 
 class Request(ABC):
-    """Something that takes a pass over the rows of one design.
+    """Something that takes a pass over the rows of one design, or several.
 
     Attributes
     ----------
     turn : int
-        Of requests that are waiting, those of the least are answered.
+        Of requests that are waiting, those of the least are answered; each kind has its own.
     """
 
     turn: ClassVar[int]
@@ -38,7 +38,7 @@ class Request(ABC):
     @classmethod
     @abstractmethod
     def answered(cls, requests: Sequence[Self]) -> Sequence[Any]:
-        """The answers to several requests of this kind, in one pass."""
+        """The answers to several requests of this kind, in the same passes."""
 
 
 Computation = Generator[Request, Any, Result]
@@ -62,14 +62,17 @@ class OfOneDesign(Request):
 
 
 def by_group(
-    requests: Sequence[Asked], keys: Sequence[Hashable], answer: Callable[[list[Asked]], Sequence]
+    requests: Sequence[Asked], about: Sequence[object], answer: Callable[[list[Asked]], Sequence]
 ) -> list[Any]:
-    """The answers to requests, those of one key together."""
-    groups: dict[Hashable, list[Asked]] = {}
-    for request, key in zip(requests, keys, strict=True):
-        groups.setdefault(key, []).append(request)
-    found = {key: iter(answer(group)) for key, group in groups.items()}
-    return [next(found[key]) for key in keys]
+    """The answers to requests, those about the very same object together."""
+    groups: dict[int, list[int]] = {}
+    for k, one in enumerate(about):
+        groups.setdefault(id(one), []).append(k)
+    answers: list[Any] = [None] * len(requests)
+    for group in groups.values():
+        for k, found in zip(group, answer([requests[k] for k in group]), strict=True):
+            answers[k] = found
+    return answers
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +101,7 @@ class Transposed(OfOneDesign):
 class ColumnsSq(OfOneDesign):
     """Σ weights_i a_ij² for every column: the diagonal of a Gram matrix."""
 
-    turn = 1
+    turn = 2
     design: RowDesign
     weights: Array
 
@@ -114,8 +117,8 @@ class ColumnsSq(OfOneDesign):
 class CurvatureProduct(OfOneDesign):
     """Aᵀ(weights ∘ Av) for a vector over the columns."""
 
-    turn = 2
-    design: RowDesign
+    turn = 3
+    design: Design
     v: Array
     weights: Array
 

@@ -409,11 +409,20 @@ class Problem(Brief):
         )
 
 
+def reweighted(problems: Sequence[Problem], weights: Array) -> list[Problem]:
+    """Problems of the same samples, all classes against the rest, say, with other weights.
+
+    They share what is known of the rows with those weights, whose sum is the divisor.
+    """
+    rows = problems[0].risk.reweighted(weights).rows
+    return [replace(one, risk=replace(one.risk, rows=rows)) for one in problems]
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluate(Request):
     """Value and subgradient of a problem at a point."""
 
-    turn = 3
+    turn = 5
     problem: Problem
     point: Array
 

@@ -49,6 +49,9 @@ _LEAST_SHARE = 0.002
 # what a level costs by itself (False) and on a path (True), for dense rows (False) and for those of
 # mostly zeros (True)
 _EPOCHS = {False: {False: 30.0, True: 28.0}, True: {False: 18.0, True: 12.0}}
+# of dense rows and losses with kinks: fewer where rows lie far from them, three times as many where
+# classes overlap
+_EPOCHS_WITH_KINKS = 40.0
 _WITH_INTERCEPT = 1.35
 # what steps on rows that are stored as sparse ones cost, next to the passes of others over them
 _STORED_SPARSE = 0.75
@@ -92,6 +95,8 @@ class DualDescent(Solver):
     def cost(cls, problem: Problem, n_levels: int) -> float:
         design = rows_of(problem.design)
         epochs = _EPOCHS[mostly_zeros(design)][n_levels >= LONG_PATH]
+        if math.isinf(problem.loss.smoothness) and not mostly_zeros(design):
+            epochs = _EPOCHS_WITH_KINKS
         logistic = _loop_for(problem) is EntropyLoop
         if isinstance(design, SparseDesign) and not logistic:
             epochs *= _STORED_SPARSE

@@ -43,7 +43,7 @@ class OnASample(Request):
 
     It spares the steps, and the Gram matrices of rows that are far from their piece, of a start at
     zero. The gap is relative to the sample's own reference, which is near enough to that of all.
-    Problems that weigh the rows alike, such as one class after another against the rest, are solved
+    Problems of the same weighted rows, such as one class after another against the rest, are solved
     together on the same sample.
 
     Parameters
@@ -55,7 +55,7 @@ class OnASample(Request):
         By which one the sample is solved.
     """
 
-    turn = 0
+    turn = 4
     problem: Problem
     settings: Settings
     solver: str = "auto"
@@ -66,7 +66,7 @@ class OnASample(Request):
 
 
 def _solved(requests: Sequence[OnASample]) -> Sequence[Sampled | None]:
-    """Samples of the same rows, of as many problems as there are."""
+    """Samples of the same rows; as the problems are of one level, the same solver suits them."""
     first, settings = requests[0].problem, requests[0].settings
     n_rows = rows_of_a_sample(first)
     if not n_rows:
@@ -75,7 +75,8 @@ def _solved(requests: Sequence[OnASample]) -> Sequence[Sampled | None]:
     carrying = np.flatnonzero(first.weights)
     chosen = carrying[np.sort(rng.choice(len(carrying), n_rows, replace=False))]
     rows = first.risk.rows.take(chosen)
-    rows = replace(rows, divisor=float(rows.weights.sum()))
+    share = float(rows.weights.sum()) / float(first.weights.sum())
+    rows = replace(rows, divisor=first.divisor * share)
     problems = [request.problem for request in requests]
     samples = [replace(one, risk=Risk(rows, one.risk.targets.take(chosen))) for one in problems]
     guesses = settings.screening != Screening.of(None)

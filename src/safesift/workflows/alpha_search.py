@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.threads import each
 from safesift.problem.decisions import Bounds
-from safesift.problem.problem import Problem
+from safesift.problem.problem import Problem, reweighted
 from safesift.regions import Curvature
 from safesift.regions.center import Center
 from safesift.solvers import Fit, Settings, solve_path
@@ -91,9 +91,9 @@ class Search:
         self._epsilon, self._alpha_tol, self._max_solves = epsilon, alpha_tol, max_solves
         self._held_out, self._n_classes = held_out, len(problems)
         self._problems = [
-            problem.reweighted(_trained(problem.weights, train))
+            problem
             for train, _ in folds
-            for problem in problems
+            for problem in reweighted(problems, _trained(problems[0].weights, train))
         ]
         self._covered = all(map(covers, self._problems))
         self.trials: dict[float, float] = {}
