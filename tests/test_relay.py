@@ -14,7 +14,9 @@ from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.solvers import choose
 from safesift.solvers import dual_descent as module
+from safesift.solvers.base import Proposal
 from safesift.solvers.costs import passes_of_a_gram
+from safesift.solvers.newton import Newton
 from safesift.solvers.records import Settings
 from tests.laws.reference import optimum
 from tests.solving import dual_descent, relay
@@ -124,3 +126,23 @@ def test_kinks_and_raw_columns_converge():
     # half of the steps are for epochs, once; from then on there are none
     (handed_over,) = [k for k, fit in enumerate(both) if fit.n_iter > 500]
     assert all(fit.n_iter < 250 for fit in both[handed_over + 1 :])
+
+
+def test_newton_begins_where_the_level_did_if_epochs_ended_further_away(monkeypatch):
+    """As epochs do on columns of very different scale, one alpha after another."""
+    began: list[float] = []
+    steps = Newton.steps
+
+    def noted(self, level):
+        began.append(level.at.value)
+        return steps(self, level)
+
+    def astray(self, level, most=None):
+        yield Proposal(point=np.full(level.problem.design.n_columns, 1e6))
+
+    monkeypatch.setattr(Newton, "steps", noted)
+    monkeypatch.setattr(module.DualDescent, "steps", astray)
+    problem = problem_of(loss="hinge", alpha=1e-3)
+    ((fit,),) = relay([[problem]], Settings(1e-6))
+    assert fit.converged
+    assert len(began) == 1 and began[0] <= problem.reference * (1 + 1e-9)

@@ -211,4 +211,13 @@ class Relay(Solver):
             if level.converged or level.exhausted:
                 return
             self._hand_to(Newton(level.problem, self.settings))
+            yield from self._back_to_before(level)
         yield from self._current.steps(level)
+
+    def _back_to_before(self, level: Level) -> Steps:
+        """Go on from where the level began, if epochs ended further away than that."""
+        problem, past = level.problem, level.past
+        if past is None:
+            yield Proposal(point=problem.constant_point, steps=0.0, promised=math.inf)
+        else:
+            yield Proposal(at=problem.reevaluate(past.at), steps=0.0, promised=math.inf)
