@@ -215,9 +215,12 @@ class Relay(Solver):
         yield from self._current.steps(level)
 
     def _back_to_before(self, level: Level) -> Steps:
-        """Go on from where the level began, if epochs ended further away than that."""
+        """Go on from the last solution, or a constant model, if epochs ended further away."""
         problem, past = level.problem, level.past
         if past is None:
-            yield Proposal(point=problem.constant_point, steps=0.0, promised=math.inf)
-        else:
-            yield Proposal(at=problem.reevaluate(past.at), steps=0.0, promised=math.inf)
+            if problem.reference < level.at.value:
+                yield Proposal(point=problem.constant_point, steps=0.0, promised=math.inf)
+            return
+        before = problem.reevaluate(past.at)
+        if before.value < level.at.value:
+            yield Proposal(at=before, steps=0.0, promised=math.inf)
