@@ -14,6 +14,7 @@ from scipy.special import expit
 from safesift import regions
 from safesift.arithmetic import threads
 from safesift.arithmetic.compiled import dual
+from safesift.design import as_design
 from safesift.losses import LOSSES
 from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
@@ -274,6 +275,17 @@ def test_rows_of_every_storage_may_be_asked_for(order, dtype):
     for matrix in (X, sparse.csr_array(X.astype(np.float32)), np.repeat(X, 2, axis=1)[:, ::2]):
         found = fitted(make_problems(matrix, y, **settings).problem)
         np.testing.assert_allclose(found.at.point, same.at.point, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_are_copied_into_rows_once_and_rows_never(dtype):
+    X = np.asarray(np.random.default_rng(0).normal(size=(40, 3)), dtype=dtype)
+    by_rows, by_columns = (
+        dual_loop._arrays(as_design(np.asarray(X, order=order)))[0] for order in "CF"
+    )
+    assert np.shares_memory(by_rows, X)
+    assert by_columns.flags.c_contiguous and by_columns.dtype == dtype
+    np.testing.assert_array_equal(by_columns, X)
 
 
 def test_seed_changes_the_order_only():

@@ -264,10 +264,16 @@ class Rows(NamedTuple):
 
 @st.composite
 def some_rows(draw, storage: str):
-    n, p, k = draw(st.integers(1, 9)), draw(st.integers(1, 4)), draw(st.integers(0, 9))
+    n, p, k = draw(st.integers(1, 9)), draw(st.integers(1, 9)), draw(st.integers(0, 9))
     rng = np.random.default_rng(draw(st.integers(0, 2**31)))
-    x, scales = rng.integers(-9, 10, size=p) / 4.0, rng.integers(-9, 10, size=k) / 4.0
-    return Rows(_some_eighths(rng, n, p), storage, rng.integers(0, n, size=k), x, scales)
+    rows = rng.integers(0, n, size=k)
+    order = draw(st.sampled_from(["any", "increasing", "next to each other"]))
+    if order != "any":
+        rows = np.unique(rows)
+    if order == "next to each other" and k:
+        rows = np.arange(rows[0], rows[-1] + 1)
+    x, scales = rng.integers(-9, 10, size=p) / 4.0, rng.integers(-9, 10, size=len(rows)) / 4.0
+    return Rows(_some_eighths(rng, n, p), storage, rows, x, scales)
 
 
 @st.composite

@@ -63,7 +63,8 @@ def _interpreted(source: str, given: dict[str, Any]) -> dict[str, Any]:
     names |= {"overload": lambda *_, **__: _plain, "OPTIONS": {}, "__name__": "loops"} | given
     exec(compile(source, "loops", "exec"), names)
     for name in (
-        "row", "row_dot", "row_add", "rows_dot", "rows_add", "slope_and_value", "second_order",
+        "row", "row_dot", "row_add", "rows_dot", "rows_add", "skips", "slope_and_value",
+        "second_order",
     ):  # fmt: skip
         if f"_{name}" in names:
             names[name] = _by_hand(names[f"_{name}"])
@@ -85,7 +86,7 @@ def written(mistake: Mistake) -> Iterator[None]:
     """Everything that a look is made of, as plain Python, with a mistake in it."""
     of_rows = _interpreted(mistake.source(rows), {})
     products = {name: of_rows[name] for name in ("row_dot", "row_add", "rows_dot", "rows_add")}
-    of_samples = _interpreted(mistake.source(samples), products)
+    of_samples = _interpreted(mistake.source(samples), products | {"packed": of_rows["packed"]})
     of_looks = _module(mistake.source(looks), looks.__name__)
     of_duality = _module(mistake.source(duality), duality.__name__)
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
@@ -240,8 +241,6 @@ LOSS = ["slopes", "exact", "numpy"]
         ("squared_hinge", "look(loss, start, here,", "look(loss, first, here,", ["pass"]),
         ("squared_hinge", "part[:] = 0.0", "pass", ["pass"]),
         ("squared_hinge", "gradient[:] = total", "gradient[:] = part", ["pass"]),
-        ("squared_hinge", "loads[n_left], rows[n_left] = loads[k], start + k",
-         "loads[n_left], rows[n_left] = loads[k], first + k", ["pass"]),
     ],
 )  # fmt: skip
 def test_mistakes_in_loops_over_samples(name, old, new, broken):
@@ -263,6 +262,12 @@ def test_mistakes_in_loops_over_samples(name, old, new, broken):
         ("Fortran, float32", "value += scales[k] * column[rows[k]]",
          "value += scales[k] * column[rows[k] - 1]"),
         ("Fortran", "x[j] += value", "x[j] = value"),
+        ("Fortran", "out[k] += q * a[k] + r * b[k] + s * c[k] + t * d[k]",
+         "out[k] += q * a[k] + r * b[k] + s * d[k] + t * c[k]"),
+        ("Fortran, float32", "out[k] += scale * rest[k]", "out[k] = scale * rest[k]"),
+        ("Fortran", "s += u[k] * c[k]", "s += u[k] * d[k]"),
+        ("Fortran, float32", "q += u[k] * rest[k]", "q += rest[k]"),
+        ("Fortran", "rows[k] != rows[k - 1] + 1", "rows[k] <= rows[k - 1]"),
         ("csr", "value += data[entry] * x[index(indices[entry])]",
          "value += data[entry] * x[entry - index(indptr[i])]"),
         ("csr, float32", "x[index(indices[entry])] += scale * data[entry]",
@@ -273,6 +278,14 @@ def test_mistakes_in_loops_over_samples(name, old, new, broken):
 def test_mistakes_in_loops_over_rows(storage, old, new):
     with written(Mistake(rows, old, new)):
         assert fails("rows", storage)
+
+
+@pytest.mark.parametrize(
+    "new", ["loads[n_left] = loads[k]", "loads[n_left], rows[n_left] = loads[n_left], rows[k]"]
+)
+def test_mistakes_in_leaving_rows_out(new):
+    with written(Mistake(rows, "loads[n_left], rows[n_left] = loads[k], rows[k]", new)):
+        assert fails("pass", "squared_hinge")
 
 
 SUMS = "for values in (mass * norms, mass, value, nothing)"

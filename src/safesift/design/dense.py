@@ -16,6 +16,8 @@ from safesift.design.rows import COMPILED_TYPES, DerivedRows, RowDesign, RowSubs
 # entries of a block: it is read twice, and should stay in the cache of one processor; those of a
 # Gram matrix may be more
 _BLOCK, _GRAM_BLOCK = 2**16, 2**20
+# so many entries of a contiguous column are read in turn: memory is slow to find the next column
+_LONG_COLUMN = 512
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +55,17 @@ class DenseDesign(RowDesign):
     @property
     def block_rows(self) -> int:
         return max(_BLOCK // max(self.n_features, 1), 16)
+
+    @property
+    def _fused_rows(self) -> int:
+        return max(self.block_rows, 0 if self.array.flags.c_contiguous else _LONG_COLUMN)
+
+    @property
+    def sum_error(self) -> float:
+        error = super().sum_error
+        if self.array.flags.c_contiguous:
+            return error
+        return max(error, self._error_of_sums(self._fused_rows))
 
     @property
     def gram_rows(self) -> int:

@@ -125,19 +125,25 @@ class RowDesign(BlockedRows):
         """The rows as compiled loops know them; None where they read no such matrix."""
         return None
 
+    @property
+    def _fused_rows(self) -> int:
+        """The rows of a block that compiled loops read twice, where they lie."""
+        return self.block_rows
+
     def _fused(self, x: Array, fused: Callable[..., None]) -> tuple[Array, Array]:
         """`pass_through` with one compiled loop for each task."""
         pred, x = np.empty(self.n_samples), np.ascontiguousarray(x, dtype=np.float64)
+        n_rows = self._fused_rows
 
         def part(task: slice) -> Array:
             gradient = np.empty(self.n_columns)
-            fused(self.compiled, task, self.block_rows, x, self.intercept, pred, gradient)
+            fused(self.compiled, task, n_rows, x, self.intercept, pred, gradient)
             return gradient
 
         if not self.held:
             tally.count(self.n_samples)
         gradient = np.zeros(self.n_columns)
-        for more in each(part, self._tasks(self.block_rows)):
+        for more in each(part, self._tasks(n_rows)):
             gradient += more
         return pred, gradient
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba.extending import overload
 
 from safesift.arithmetic.compiled.caching import cached_njit
-from safesift.arithmetic.compiled.rows import OPTIONS, rows_add, rows_dot
+from safesift.arithmetic.compiled.rows import OPTIONS, packed, rows_add, rows_dot, skips
 from safesift.arithmetic.compiled.samples import slope_and_value
 
 
@@ -58,18 +58,15 @@ def pass_with(matrix, first, last, block, x, ones, what, pred, gradient):
     for start in range(first, last, block):
         n = 0
         for i in range(start, min(start + block, last)):
-            if not is_flat(what, i):
+            if not (skips(matrix) and is_flat(what, i)):
                 rows[n] = i
                 n += 1
         rows_dot(matrix, rows[:n], x[:p], loads[:n])
-        n_left = 0
         for k in range(n):
             i, t = rows[k], loads[k] + (x[p] if ones else 0.0)
             pred[i] = t
-            value = load(what, i, t)
-            if value != 0.0:
-                loads[n_left], rows[n_left] = value, i
-                n_left += 1
+            loads[k] = load(what, i, t)
+        n_left = packed(matrix, rows[:n], loads[:n])
         part[:] = 0.0
         rows_add(matrix, rows[:n_left], loads[:n_left], part[:p])
         if ones:

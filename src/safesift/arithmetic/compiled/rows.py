@@ -99,12 +99,89 @@ def by_columns(matrix):
     return len(matrix) == 1 and matrix[0].layout == "F"
 
 
+def skips(matrix):
+    """Whether leaving rows out spares time: contiguous columns are read from end to end."""
+    raise NotImplementedError
+
+
+@overload(skips, jit_options=OPTIONS)
+def _skips(matrix):
+    if by_columns(matrix):
+        return lambda matrix: False
+    return lambda matrix: True
+
+
+@inlined
+def packed(matrix, rows, loads):
+    """Move rows with loads to the front, if that spares time; how many are to be read."""
+    if not skips(matrix):
+        return len(rows)
+    n_left = 0
+    for k in range(len(rows)):
+        if loads[k] != 0.0:
+            loads[n_left], rows[n_left] = loads[k], rows[k]
+            n_left += 1
+    return n_left
+
+
+@inlined
+def _in_a_row(rows):
+    """Whether each row is the one behind the last."""
+    for k in range(1, len(rows)):
+        if rows[k] != rows[k - 1] + 1:
+            return False
+    return len(rows) > 0
+
+
+@inlined
+def _add_columns(columns, first, last, scales, out):
+    """out += Σ scales_j·(entries first to last of column j), four columns at a time."""
+    p = len(scales)
+    for j in range(0, p - 3, 4):
+        a, b = columns[j][first:last], columns[j + 1][first:last]
+        c, d = columns[j + 2][first:last], columns[j + 3][first:last]
+        q, r, s, t = scales[j], scales[j + 1], scales[j + 2], scales[j + 3]
+        for k in range(len(out)):
+            out[k] += q * a[k] + r * b[k] + s * c[k] + t * d[k]
+    for j in range(p - p % 4, p):
+        rest, scale = columns[j][first:last], scales[j]
+        for k in range(len(out)):
+            out[k] += scale * rest[k]
+
+
+@inlined
+def _dot_columns(columns, first, last, u, x):
+    """x_j += uᵀ(entries first to last of column j), four columns at a time."""
+    p = len(x)
+    for j in range(0, p - 3, 4):
+        a, b = columns[j][first:last], columns[j + 1][first:last]
+        c, d = columns[j + 2][first:last], columns[j + 3][first:last]
+        q = r = s = t = 0.0
+        for k in range(len(u)):
+            q += u[k] * a[k]
+            r += u[k] * b[k]
+            s += u[k] * c[k]
+            t += u[k] * d[k]
+        x[j] += q
+        x[j + 1] += r
+        x[j + 2] += s
+        x[j + 3] += t
+    for j in range(p - p % 4, p):
+        rest, q = columns[j][first:last], 0.0
+        for k in range(len(u)):
+            q += u[k] * rest[k]
+        x[j] += q
+
+
 @overload(rows_dot, jit_options=OPTIONS)
 def _rows_dot(matrix, rows, x, out):
     if by_columns(matrix):
 
         def columns(matrix, rows, x, out):
             out[:] = 0.0
+            if _in_a_row(rows):
+                _add_columns(matrix[0].T, rows[0], rows[-1] + 1, x, out)
+                return
             for j in range(len(x)):
                 column, scale = matrix[0][:, j], x[j]
                 for k in range(len(rows)):
@@ -124,6 +201,9 @@ def _rows_add(matrix, rows, scales, x):
     if by_columns(matrix):
 
         def columns(matrix, rows, scales, x):
+            if _in_a_row(rows):
+                _dot_columns(matrix[0].T, rows[0], rows[-1] + 1, scales, x)
+                return
             for j in range(len(x)):
                 column, value = matrix[0][:, j], 0.0
                 for k in range(len(rows)):

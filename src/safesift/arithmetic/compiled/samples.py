@@ -16,7 +16,7 @@ from numba import njit
 from numba.extending import overload
 
 from safesift.arithmetic.compiled.caching import cached_njit
-from safesift.arithmetic.compiled.rows import OPTIONS, inlined, rows_add, rows_dot
+from safesift.arithmetic.compiled.rows import OPTIONS, inlined, packed, rows_add, rows_dot
 
 # what is summed over the samples, s_i/W times: see `look`
 (
@@ -209,11 +209,7 @@ def pass_through(
             here += x[p]
         look(loss, start, here, shares, norms, sizes, errors, nu[start:stop], loads, sums)
         # rows on flat pieces are not read again
-        n_left = 0
-        for k in range(n):
-            if loads[k] != 0.0:
-                loads[n_left], rows[n_left] = loads[k], start + k
-                n_left += 1
+        n_left = packed(matrix, rows[:n], loads[:n])
         part[:] = 0.0
         rows_add(matrix, rows[:n_left], loads[:n_left], part[:p])
         if ones:
