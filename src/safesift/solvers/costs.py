@@ -6,11 +6,14 @@ small its data are, some ten milliseconds, is not counted.
 
 from __future__ import annotations
 
-from safesift.design import RowDesign
+from safesift.design import RowDesign, SparseDesign
 from safesift.problem.problem import Problem
 
 # so many products of a matrix product take the time of visiting an entry
 PRODUCTS_PER_ENTRY = 10
+# rows that are stored as sparse ones: how many times as long it takes to visit an entry, and to add
+# a product of two of them to a matrix
+_SPARSE_ENTRY, _SPARSE_PRODUCT = 2.7, 16.0
 # beyond this many columns a Gram matrix costs too much
 LARGEST = 5000
 # rows with less than this share of the columns are those of texts, categories, ...
@@ -33,8 +36,10 @@ def mostly_zeros(design: RowDesign) -> bool:
 
 def passes_of_products(design: RowDesign) -> float:
     """How many passes take the time of the products of a Gram matrix."""
-    length = mean_row_length(design)
-    return design.n_samples * length**2 / 2 / PRODUCTS_PER_ENTRY / _entries(design)
+    products = design.n_samples * mean_row_length(design) ** 2 / 2
+    if isinstance(design, SparseDesign):
+        products *= _SPARSE_PRODUCT
+    return products / PRODUCTS_PER_ENTRY / _entries(design)
 
 
 def passes_of_factors(design: RowDesign, n_factors: int) -> float:
@@ -48,8 +53,9 @@ def passes_of_a_gram(design: RowDesign, n_factors: int = 1) -> int:
 
 
 def _entries(design: RowDesign) -> float:
-    """How many entries a pass seems to visit: of few rows, the steps in between take longer."""
-    return max(design.n_samples * mean_row_length(design), _FEWEST)
+    """How many entries of dense rows a pass seems to visit: of few, other work takes longer."""
+    times = _SPARSE_ENTRY if isinstance(design, SparseDesign) else 1.0
+    return max(times * design.n_samples * mean_row_length(design), _FEWEST)
 
 
 def too_wide(problem: Problem) -> str:
@@ -62,3 +68,8 @@ def too_wide(problem: Problem) -> str:
             "columns"
         )
     return ""
+
+
+def curves_both_ways(problem: Problem) -> bool:
+    """Whether rows far to either side curve as much: nearly all of them do, wherever one is."""
+    return problem.loss.quadratic_rays and problem.loss.task != "classification"

@@ -30,7 +30,13 @@ from safesift.regions.ball import Balls
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.conjugate_gradients import conjugate_gradients
-from safesift.solvers.costs import LARGEST, LONG_PATH, mostly_zeros, passes_of_a_gram
+from safesift.solvers.costs import (
+    LARGEST,
+    LONG_PATH,
+    curves_both_ways,
+    mostly_zeros,
+    passes_of_a_gram,
+)
 from safesift.solvers.driver import Level
 from safesift.solvers.quasi_newton import Memory
 from safesift.solvers.records import Settings
@@ -54,6 +60,8 @@ _POLISH = 0.02
 # of mostly zeros (True); by itself where a sample of the rows is solved for first
 _PASSES = {False: {False: 15.0, True: 13.0}, True: {False: 40.0, True: 20.0}}
 _ONCE_NEAR, _ON_THE_SAMPLE, _TO_COME_NEAR = 8.0, 150.0, 40.0
+# on a path, where nearly all rows curve, and so does a sample of them
+_ALL_CURVE = 9.0
 _WITH_INTERCEPT = 1.25
 
 
@@ -82,7 +90,9 @@ class NewtonCG(Solver):
         design = rows_of(problem.design)
         passes = _PASSES[mostly_zeros(design)][n_levels >= LONG_PATH]
         n_rows = rows_of_a_sample(problem)
-        if n_rows and n_levels < LONG_PATH:
+        if n_rows and n_levels >= LONG_PATH and curves_both_ways(problem):
+            passes = _ALL_CURVE
+        elif n_rows and n_levels < LONG_PATH:
             # the more rows it has for each column, the nearer a sample comes
             share, columns_per_row = n_rows / design.n_samples, design.n_columns / n_rows
             passes = _ONCE_NEAR + _ON_THE_SAMPLE * share + _TO_COME_NEAR * columns_per_row
