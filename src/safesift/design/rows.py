@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ _WORTH_GATHERING = 0.6
 _SHARED = 1.2
 # entries of the Gram matrices that are held at a time, of a task each
 _GRAM_ENTRIES = 2**22
+# up to so many vectors are multiplied by compiled loops: BLAS is slow where a matrix is so narrow
+_FEW_VECTORS = 4
 # the types that loops are compiled for: blocks of any other are converted first
 COMPILED_TYPES = (np.float32, np.float64)
 
@@ -99,6 +102,9 @@ class RowDesign(BlockedRows):
         return out
 
     def rmatvec(self, u: Array) -> Array:
+        if self.compiled is not None and math.prod(u.shape[1:]) <= _FEW_VECTORS:
+            return self._compiled_rmatvec(u)
+
         def add(sums: list[Array], rows: slice, block: NDArray) -> None:
             self._accumulate(sums[0], block, u[rows])
 
@@ -133,19 +139,40 @@ class RowDesign(BlockedRows):
     def _fused(self, x: Array, fused: Callable[..., None]) -> tuple[Array, Array]:
         """`pass_through` with one compiled loop for each task."""
         pred, x = np.empty(self.n_samples), np.ascontiguousarray(x, dtype=np.float64)
-        n_rows = self._fused_rows
+
+        def add(task: slice, gradient: Array) -> None:
+            fused(self.compiled, task, self._fused_rows, x, self.intercept, pred, gradient)
+
+        return pred, self._sum_over_tasks(add, (self.n_columns,))
+
+    def _compiled_rmatvec(self, u: Array) -> Array:
+        """`rmatvec` with a few vectors, by a loop that does not read rows it has no use for."""
+        from safesift.arithmetic.compiled.transposed import add_transposed
+
+        loads = np.ascontiguousarray(u.T, dtype=np.float64)
+        loads = loads.reshape(math.prod(u.shape[1:]), self.n_samples)
+
+        def add(task: slice, sums: Array) -> None:
+            ends = task.start, task.stop, self._fused_rows
+            add_transposed(self.compiled, *ends, loads, self.intercept, sums)
+
+        sums = self._sum_over_tasks(add, (len(loads), self.n_columns))
+        return sums.T.reshape(self.n_columns, *u.shape[1:])
+
+    def _sum_over_tasks(self, add: Callable[[slice, Array], None], shape: tuple[int, ...]) -> Array:
+        """What compiled loops add up over tasks, one call each, and then over the tasks."""
 
         def part(task: slice) -> Array:
-            gradient = np.empty(self.n_columns)
-            fused(self.compiled, task, n_rows, x, self.intercept, pred, gradient)
-            return gradient
+            sums = np.zeros(shape)
+            add(task, sums)
+            return sums
 
         if not self.held:
             tally.count(self.n_samples)
-        gradient = np.zeros(self.n_columns)
-        for more in each(part, self._tasks(n_rows)):
-            gradient += more
-        return pred, gradient
+        total = np.zeros(shape)
+        for sums in each(part, self._tasks(self._fused_rows)):
+            total += sums
+        return total
 
     def gram(self, weights: Array) -> Array:
         """Σ weights_i a_i a_iᵀ: n_columns × n_columns, symmetric; rows of weight 0 are skipped."""

@@ -25,7 +25,7 @@ from safesift.design.rows import COMPILED_TYPES, GramPart, RowDesign, RowSubset
 
 # the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
 # every stripe reads all entries, so that more would cost more than they save
-_MANY_PAIRS, _STRIPES = 2**25, 4
+_MANY_PAIRS, _STRIPES = 2**20, 4
 
 
 class CsrProducts(RowDesign):

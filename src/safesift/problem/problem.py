@@ -465,7 +465,7 @@ def evaluate_shifted(problem: Problem, at: Evaluation, shifts: Sequence[float]) 
         preds = [at.pred + move for move in moved]
         looks = [Look(problem, problem.design.size(point)) for point in points]
         loads = [look.of_all(pred) for look, pred in zip(looks, preds, strict=True)]
-        gradients = problem.design.rmatvec(np.stack(loads, axis=1)).T
+        gradients = problem.design.rmatvec(np.stack(loads).T).T
         parts = zip(points, preds, looks, gradients, strict=True)
         return [
             problem._evaluation(

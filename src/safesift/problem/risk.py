@@ -9,13 +9,14 @@ classes, of `Targets` for all folds of a cross-validation.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from safesift.arithmetic.devices.arrays import on_host
 from safesift.arithmetic.fingerprints import fingerprint
@@ -34,6 +35,8 @@ _SAME = 64 * EPS
 # |computed s_i/W − exact| ≤ this·s_i/W: W is a pairwise sum, of which the first 128 terms lose
 # 19·EPS/2 at most and every doubling of their number one more; there are fewer than 2⁵³
 SHARE_ERROR = 40 * EPS
+# of so many steps towards a root one is a bisection in any case
+_SAFELY = 8
 # a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
 _LEAST_SHARE = 1e-300
 
@@ -288,70 +291,99 @@ def check_shares(weights: Array, total: float) -> None:
 
 def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:
     """The constant for which the mean loss, and what is folded away, is least."""
-    model = _ConstantModel(risk, folded)
     if not risk.design.intercept:
-        return Constant(0.0, model.objective(0.0))
-    low, span = model.range
-    candidates = []
-    # the search knows an offset to eight digits: the second one is of a smaller offset
-    for _ in range(2):
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = minimize_scalar(
-                model.objective,
-                bounds=(0.0, span),
-                args=(low,),
-                method="bounded",
-                options={"xatol": 1e-10 * span},
-            )
-            for offset in (0.0, float(found.x), span):
-                candidates.append((model.objective(offset, low), low + offset))
-        low, span = low + float(found.x) - 5e-7 * span, 1e-6 * span
-    # of equal ones the first: where all targets are the same, that is the target itself
-    value, intercept = min(candidates, key=lambda candidate: candidate[0])
-    return Constant(intercept, value)
+        return Constant(0.0, _Constants(risk, folded, 0.0).objective(0.0))
+    origin, reach = _range(risk)
+    model = _Constants(risk, folded, origin)
+    offset = _least(model.slope, 0.0, reach)
+    if risk.targets.loss.task != "classification":
+        # outliers are far from each other: what is left of the offset is found next to it
+        left = 16 * EPS * (abs(origin) + reach)
+        model = _Constants(risk, folded, origin + offset)
+        offset = _least(model.slope, -left, left) if model.slope(0.0) else 0.0
+    return Constant(model.origin + offset, model.objective(offset))
+
+
+def _range(risk: Risk) -> tuple[float, float]:
+    """Where the best constant lies: the lower end, and how far the upper one is (not 0).
+
+    Labels have their best log-odds within ±64, targets their best constant among themselves,
+    intervals among their finite ends.
+    """
+    loss, counted = risk.targets.loss, risk.shares > 0
+    if loss.task == "classification" or not counted.any():
+        return -64.0, 128.0
+    anchors = [own[counted] for own in loss.anchors(risk.targets.y)]
+    low = min(float(own.min()) for own in anchors)
+    high = max(float(own.max()) for own in anchors)
+    return low, (high - low) or 1.0
+
+
+def _least(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Where between two points a convex function of that slope is least.
+
+    Regula falsi with Illinois' halving, and bisection where slopes are the same on a stretch.
+    """
+    below, above = slope(low), slope(high)
+    if not below < 0:
+        return low
+    if not above > 0:
+        return high
+    least, last, bisects = EPS**2 * (high - low), 0.0, False
+    for n_tried in count(1):
+        width, step = high - low, max(2 * EPS * max(abs(low), abs(high)), least)
+        if width <= 2 * step:
+            break
+        at = low + width * (0.5 if bisects else below / (below - above))
+        # a step beyond an end that is nearly the root makes it both ends
+        at = min(max(at, low + step), high - step)
+        found = slope(at)
+        if found == 0:
+            return at
+        bisects = found == last or n_tried % _SAFELY == 0
+        if found > 0:
+            high, above, below = at, found, 0.5 * below if last > 0 else below
+        else:
+            low, below, above = at, found, 0.5 * above if last < 0 else above
+        last = found
+    return 0.5 * (low + high)
 
 
 @dataclass(frozen=True, eq=False)
-class _ConstantModel:
-    """P of constant models."""
+class _Constants:
+    """P of constant models, by how far they are from an origin."""
 
     risk: Risk
     folded: Quadratic | None
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Where the best constant lies: its lower end, and its length (not 0).
-
-        Labels have their best log-odds within ±64, targets their best constant among themselves,
-        intervals among their finite ends.
-        """
-        loss, counted = self.risk.targets.loss, self.risk.shares > 0
-        if loss.task == "classification" or not counted.any():
-            return -64.0, 128.0
-        anchors = [own[counted] for own in loss.anchors(self.risk.targets.y)]
-        low = min(float(own.min()) for own in anchors)
-        high = max(float(own.max()) for own in anchors)
-        return low, (high - low) or 1.0
+    origin: float
 
     @cached_property
-    def distinct_targets(self) -> tuple[Array, Array]:
-        """Targets and their shares, with equal labels put together."""
+    def _targets(self) -> tuple[Array, Array, float]:
+        """Targets, their shares, and what an offset is a prediction from.
+
+        Equal labels are put together; other targets are measured from the origin, exactly.
+        """
         y, shares = self.risk.targets.y, self.risk.shares
         if self.risk.targets.loss.task != "classification":
-            return y, shares
+            return y - self.origin, shares, 0.0
         positive = float(shares[y > 0].sum())
-        return np.array([-1.0, 1.0]), np.array([float(shares.sum()) - positive, positive])
+        return np.array([-1.0, 1.0]), np.array([shares.sum() - positive, positive]), self.origin
 
-    def objective(self, offset: float, origin: float = 0.0) -> float:
-        """P of the constant origin + offset; targets are measured from the origin, exactly."""
-        loss, (y, shares) = self.risk.targets.loss, self.distinct_targets
-        if loss.task != "classification":
-            y, pred = y - origin, offset
-        else:
-            pred = origin + offset
-        value = total(shares, loss.value(np.full_like(shares, pred), y))
+    def objective(self, offset: float) -> float:
+        y, shares, zero = self._targets
+        value = total(shares, self.risk.targets.loss.value(np.full_like(shares, zero + offset), y))
+        return value if self.folded is None else value + self.folded.value(self._point(offset))
+
+    def slope(self, offset: float) -> float:
+        """The derivative; at a kink one of the slopes there."""
+        y, shares, zero = self._targets
+        slope = total(shares, self.risk.targets.loss.slope(np.full_like(shares, zero + offset), y))
         if self.folded is not None:
-            point = np.zeros(self.risk.design.n_columns)
-            point[self.risk.design.n_features :] = origin + offset
-            value += self.folded.value(point)
-        return value
+            slope += float(self.folded.gradient(self._point(offset))[-1])
+        return slope
+
+    def _point(self, offset: float) -> Array:
+        design = self.risk.design
+        point = np.zeros(design.n_columns)
+        point[design.n_features :] = self.origin + offset
+        return point

@@ -18,7 +18,6 @@ from safesift.arithmetic.numerics import EPS, norm, root_over, total
 from safesift.parameters import require_positive
 from safesift.penalties import L2
 from safesift.problem.certificate import Certificate
-from safesift.problem.decisions import decide
 from safesift.problem.problem import Problem
 from safesift.regions.base import (
     Everything,
@@ -154,14 +153,18 @@ def may_decide(certificate: Certificate) -> bool:
 
     If not, `Balls` decides none: bounds on the intercept are not worth their pass over the rows.
     """
-    problem = certificate.problem
-    intercept = problem.split(certificate.at.point)[1]
-    known = BallTimesInterval(
-        *GapBall().ball(certificate), (intercept, intercept),
-        known=_predictions_at(certificate), known_at=intercept,
-    )  # fmt: skip
-    found = decide(problem, known.own_bounds(problem), "always")
-    return bool((~found.undecided & (problem.weights > 0)).any())
+    problem, pred = certificate.problem, certificate.at.pred
+    radius, norms = GapBall().ball(certificate).radius, problem.design.row_norms
+
+    def is_inside(rows: slice) -> bool:
+        reach, counts = radius * norms[rows], problem.weights[rows] > 0
+        low, high = pred[rows] - reach, pred[rows] + reach
+        return any(
+            ((low > piece.lower[rows]) & (high < piece.upper[rows]) & counts).any()
+            for piece in problem.pieces
+        )
+
+    return any(map(is_inside, problem.design.sample_blocks))
 
 
 def _predictions_at(certificate: Certificate) -> KnownPredictions:

@@ -134,7 +134,7 @@ class DualDescent(Solver):
             if not (ended or estimate <= enough or worth):
                 continue
             look_again = max(look_again, 2 * math.ceil(spent - 1e-9))
-            yield Proposal(point=loop.point, ray=loop.ray(), steps=spent - looked)
+            yield Proposal(point=loop.mean_point, ray=loop.ray(), steps=spent - looked)
             looked = spent
             if ended:
                 return

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections import deque
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -36,6 +37,10 @@ _BENT = 2.0
 # rows are taken to be at least that share of the typical squared norm away from their mean
 _LEAST_RESPONSE = 1e-2
 
+
+# with kinks, points of so many epochs are put together whose gap seemed to be at most so many times
+# that of the last one
+_MOST_RECENT, _ABOUT_AS_GOOD = 8, 1.5
 
 # so many entries of a matrix that reading them from somewhere else in memory costs little
 _ENTRIES, _MOST_NEIGHBOURS = 1024, 16
@@ -99,6 +104,7 @@ class Loop(ABC):
         self._bias = self._typical_sq = 0.0
         # before that many epochs nothing is known of the rows that will respond to an intercept
         self._unknown = 0 if self._curves else _FIRST_EPOCHS
+        self._recent: deque[tuple[float, Array]] = deque(maxlen=_MOST_RECENT)
         if problem.fit_intercept:
             self._centre()
 
@@ -170,6 +176,7 @@ class Loop(ABC):
         columns = self._compiled
         self._predict(problem.alpha)
         self._problem = problem
+        self._recent.clear()
         # as coefficients grow, the prediction for the mean of the rows stays, not the intercept
         level = self._intercept + self._lifted
         step = problem.shares / problem.alpha
@@ -237,6 +244,17 @@ class Loop(ABC):
         return self._problem.join(self._z - self._spread * self._middle, self._intercept)
 
     @property
+    def mean_point(self) -> Array:
+        """The mean of the points of the last epochs, with kinks, where those settle slowly.
+
+        Every epoch ends to another side of the solution then, and the objective is convex.
+        """
+        if len(self._recent) < 2:
+            return self.point
+        most = _ABOUT_AS_GOOD * self._recent[-1][0]
+        return np.mean([point for gap, point in self._recent if gap <= most], axis=0)
+
+    @property
     def _lifted(self) -> float:
         """What the coefficients add to the prediction for the mean of the rows."""
         return float(self._middle @ self._z) - self._spread * self._middle_sq
@@ -278,7 +296,10 @@ class Loop(ABC):
         gap *= problem.alpha
         if problem.fit_intercept and (self._curves or gap <= self._missing()):
             self._shift = -self._bias * self._spread
-        return gap + self._unbalanced()
+        gap += self._unbalanced()
+        if not self._curves:
+            self._recent.append((gap, self.point))
+        return gap
 
     def _move_centre(self) -> None:
         """The centre of the intercept becomes what it is, before an epoch that it has waited for.

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from safesift.penalties import L2
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.passes import Request, by_group
 from safesift.problem.problem import Problem
-from safesift.problem.risk import Risk
+from safesift.problem.risk import Risk, WeightedRows
 from safesift.solvers.driver import solve_path
 from safesift.solvers.records import Settings
 from safesift.solvers.screening import Screening
@@ -19,8 +20,8 @@ from safesift.solvers.screening import Screening
 # a start is found on this share of the rows, at least so many of them and so many per column, where
 # there are so many times as many
 _SAMPLED, _FEWEST, _PER_COLUMN, _WORTH = 16, 250, 2, 12
-# relative gap of that start
-_ROUGH = 1e-3
+# relative gap of that start, and how many rows its penalty weighs as much as
+_ROUGH, _LEAST_ROWS = 1e-3, 2.0
 
 
 class Sampled(NamedTuple):
@@ -28,6 +29,18 @@ class Sampled(NamedTuple):
 
     problem: Problem
     at: Evaluation
+
+
+def _prior(problem: Problem, rows: WeightedRows, share: float) -> float:
+    """The alpha of a sample: its penalty weighs as much as some rows, if that of all rows does.
+
+    Next to the sum of all rows, a penalty weighs alpha·W. Next to that of few, the same alpha may
+    be hardly there, and what they have of rare columns would be learnt by heart.
+    """
+    if not isinstance(problem.penalty, L2):
+        return problem.alpha
+    a_row = problem.loss.smoothness * float(rows.columns_sq.sum()) / np.count_nonzero(rows.weights)
+    return max(problem.alpha, min(_LEAST_ROWS * a_row, problem.alpha / share))
 
 
 def rows_of_a_sample(problem: Problem) -> int:
@@ -78,7 +91,10 @@ def _solved(requests: Sequence[OnASample]) -> Sequence[Sampled | None]:
     share = float(rows.weights.sum()) / float(first.weights.sum())
     rows = replace(rows, divisor=first.divisor * share)
     problems = [request.problem for request in requests]
-    samples = [replace(one, risk=Risk(rows, one.risk.targets.take(chosen))) for one in problems]
+    samples = [
+        replace(one, risk=Risk(rows, one.risk.targets.take(chosen)), alpha=_prior(one, rows, share))
+        for one in problems
+    ]
     guesses = settings.screening != Screening.of(None)
     roughly = Settings(
         _ROUGH, settings.max_iter, Screening(guesses=guesses), solver=requests[0].solver, decided=()
