@@ -398,3 +398,25 @@ def test_rows_whose_squares_overflow_leave_a_model(loss, intercept):
     model = {"loss": loss, "penalty": "l2", "alpha": 0.01, "fit_intercept": intercept}
     problem = make_problems(X, np.where(np.arange(30) % 2, 1.0, -1.0), **model).problem
     assert np.isfinite(fitted(problem, 1e-6, max_iter=20).at.point).all()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_points_of_epochs_with_kinks_are_averaged(loss):
+    """By convexity their mean is no worse than they are on average; each alpha begins anew."""
+    problem = problem_of(loss, n=400, p=30, alpha=1e-4)
+    loop = parabola_loop.ParabolaLoop(problem, 0)
+    loop.move_to(problem)
+    points = []
+    for _ in range(12):
+        loop.epoch(shrinks=False)
+        points.append(loop.point)
+    mean = loop.mean_point
+    if loss == "squared_hinge":
+        np.testing.assert_array_equal(mean, loop.point)
+        return
+    recent = points[-len(loop._recent) :]
+    assert any(not np.array_equal(mean, one) for one in recent)
+    worst = max(problem.evaluate(one).value for one in recent)
+    assert problem.evaluate(mean).value <= worst
+    loop.move_to(problem.at_level(1e-5))
+    np.testing.assert_array_equal(loop.mean_point, loop.point)

@@ -34,8 +34,8 @@ def made(n=4000, p=12, loss="logistic", alpha=1e-3, seed=0, **how):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, p)) * np.geomspace(1.0, 0.05, p)
     y = np.where(X[:, 0] + 0.3 * rng.normal(size=n) > 0.2, 1.0, -1.0)
-    how = {"fit_intercept": True} | how
-    return make_problems(X, y, loss=loss, penalty="l2", alpha=alpha, **how).problem
+    how = {"fit_intercept": True, "penalty": "l2"} | how
+    return make_problems(X, y, loss=loss, alpha=alpha, **how).problem
 
 
 # --- products with the curvature ----------------------------------------------------------------
@@ -131,6 +131,20 @@ def test_rows_without_weight_are_not_in_a_sample():
     assert found is not None
     assert (found.problem.weights > 0).all()
     assert rows_of_a_sample(made(sample_weight=weights * (np.arange(4000) < 2900))) == 0
+
+
+def test_the_penalty_of_a_sample_weighs_as_much_as_a_few_rows():
+    """Not more than that of all rows does, and where it weighs more already its alpha stays."""
+    for alpha in (1e-1, 1e-3, 1e-6):
+        problem = made(alpha=alpha)
+        (found,) = sampled(problem)
+        rows = found.problem.risk.rows
+        a_row = float(rows.columns_sq.sum()) * problem.loss.smoothness / len(rows.weights)
+        share = len(rows.weights) / problem.design.n_samples
+        assert found.problem.alpha == pytest.approx(max(alpha, min(2.0 * a_row, alpha / share)))
+    assert found.problem.alpha > problem.alpha
+    (found,) = sampled(made(alpha=1e-6, penalty="l1"))
+    assert found.problem.alpha == 1e-6
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])

@@ -320,6 +320,8 @@ def test_sum_error_holds(storage, block_rows, data):
         design, rows = data.draw(designs(storage, hard, max_rows=12))
         u = data.draw(hnp.arrays(np.float64, len(rows), elements=hard))
         assert_sum_error(design, rows, u)
+        for k, product in enumerate(design.rmatvec(np.column_stack([u, -2.0 * u, u])).T):
+            assert_sum_error(design, rows, (u, -2.0 * u, u)[k], product)
 
 
 def assert_sum_error(design, rows, u, computed=None):

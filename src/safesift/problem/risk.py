@@ -294,13 +294,13 @@ def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:
     if not risk.design.intercept:
         return Constant(0.0, _Constants(risk, folded, 0.0).objective(0.0))
     origin, reach = _range(risk)
-    model = _Constants(risk, folded, origin)
-    offset = _least(model.slope, 0.0, reach)
-    if risk.targets.loss.task != "classification":
-        # outliers are far from each other: what is left of the offset is found next to it
-        left = 16 * EPS * (abs(origin) + reach)
+    model, enough = _Constants(risk, folded, origin), EPS * risk.unit
+    offset = _least(model.slope, 0.0, reach, enough)
+    left = 16 * EPS * (abs(origin) + reach)
+    if left > _SAME * risk.unit:
+        # far from zero, or from each other: what is left of the offset is found next to it
         model = _Constants(risk, folded, origin + offset)
-        offset = _least(model.slope, -left, left) if model.slope(0.0) else 0.0
+        offset = _least(model.slope, -left, left, enough) if model.slope(0.0) else 0.0
     return Constant(model.origin + offset, model.objective(offset))
 
 
@@ -319,8 +319,8 @@ def _range(risk: Risk) -> tuple[float, float]:
     return low, (high - low) or 1.0
 
 
-def _least(slope: Callable[[float], float], low: float, high: float) -> float:
-    """Where between two points a convex function of that slope is least.
+def _least(slope: Callable[[float], float], low: float, high: float, enough: float) -> float:
+    """Where between two points a convex function of that slope is least, to rounding or `enough`.
 
     Regula falsi with Illinois' halving, and bisection where slopes are the same on a stretch.
     """
@@ -329,9 +329,9 @@ def _least(slope: Callable[[float], float], low: float, high: float) -> float:
         return low
     if not above > 0:
         return high
-    least, last, bisects = EPS**2 * (high - low), 0.0, False
+    last, bisects = 0.0, False
     for n_tried in count(1):
-        width, step = high - low, max(2 * EPS * max(abs(low), abs(high)), least)
+        width, step = high - low, max(2 * EPS * max(abs(low), abs(high)), enough)
         if width <= 2 * step:
             break
         at = low + width * (0.5 if bisects else below / (below - above))
