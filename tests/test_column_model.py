@@ -70,7 +70,7 @@ def test_a_slide_sees_the_curvature_of_all_rows(intercept, monkeypatch):
     at = problem.evaluate(fit(problem, tol=1e-2).at.point)
     weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
     assert 0 < np.count_nonzero(weights) < len(weights)
-    descent = _Descent(design.by_columns, problem, at, np.ones(400, dtype=bool))
+    descent = _Descent(design, problem, at, np.ones(400, dtype=bool))
     which = np.flatnonzero(descent._coef)
     descent._slide(which)
     face = faces[-1]

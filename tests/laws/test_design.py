@@ -381,6 +381,26 @@ def test_gram_error_holds_for_weights_of_any_sign(storage, block_rows, data):
         assert_sum_error(design, rows, w, column)
 
 
+@every_blocking
+@examples(0.5)
+@given(data=st.data())
+def test_some_columns_are_those_columns(block_rows, data):
+    """Found in the rows, or sorted by rows where a copy by columns is at hand."""
+    with blocks_of(block_rows):
+        design, _ = data.draw(designs("csr array", hard))
+        p = design.n_features
+        chosen = data.draw(hnp.arrays(bool, p))
+        expected = design.matrix[:, np.flatnonzero(chosen)].toarray()
+        found = [design.columns(chosen)]
+        copied = design.by_columns
+        found += [design.columns(chosen), design.columns(chosen & (np.cumsum(chosen) == 1))]
+        for one, columns in zip(found, (expected, expected, expected[:, :1]), strict=True):
+            assert one.intercept == design.intercept and one.data.dtype == design.data.dtype
+            np.testing.assert_array_equal(one.data.toarray(), columns)
+            assert one.data.has_sorted_indices
+        assert copied is design.by_columns
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_gram_error_holds_for_wide_rows(dtype):
     """Blocks of a Gram matrix are larger than those of products, where rows are converted."""

@@ -26,6 +26,8 @@ from safesift.design.rows import COMPILED_TYPES, GramPart, RowDesign, RowSubset
 # the rows of a Gram matrix are shared out in stripes where there are so many pairs of entries;
 # every stripe reads all entries, so that more would cost more than they save
 _MANY_PAIRS, _STRIPES = 2**20, 4
+# to put an entry of a column where its row is takes as long as to visit so many in the rows
+_SORTED = 8
 
 
 class CsrProducts(RowDesign):
@@ -307,7 +309,42 @@ class SparseDesign(CsrProducts):
         if not len(chosen):
             empty = sparse.csr_array((self.n_samples, 0), dtype=self.matrix.dtype)
             return SparseDesign(empty, self.intercept)
-        return SparseDesign(self.by_columns[:, chosen].tocsr(), self.intercept)
+        by_rows = self.compiled is not None and self._many_entries(chosen)
+        part = self._out_of_rows(chosen) if by_rows else self.by_columns[:, chosen].tocsr()
+        return SparseDesign(part, self.intercept)
+
+    def _many_entries(self, features: NDArray[np.intp]) -> bool:
+        """Whether to go through all rows costs less than to sort the entries of some columns."""
+        if "by_columns" not in vars(self):
+            return True
+        starts = self.by_columns.indptr
+        n_entries = int((starts[features + 1] - starts[features]).sum())
+        return _SORTED * n_entries > self.matrix.nnz
+
+    def _out_of_rows(self, features: NDArray[np.intp]) -> Any:
+        """Some columns, found in the rows."""
+        from safesift.arithmetic.compiled import csr
+
+        data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
+        place = np.full(self.n_features, -1, dtype=indices.dtype)
+        place[features] = np.arange(len(features))
+        blocks, starts = self._blocks_read(), np.zeros(self.n_samples + 1, dtype=indptr.dtype)
+        run(
+            lambda rows: csr.count_entries(
+                indices, indptr, rows.start, rows.stop, place, starts[1:]
+            ),
+            blocks,
+        )
+        np.cumsum(starts, out=starts)
+        values, places = (np.empty(starts[-1], kind) for kind in (data.dtype, indices.dtype))
+        run(
+            lambda rows: csr.take_entries(
+                data, indices, indptr, rows.start, rows.stop, place, starts, values, places
+            ),
+            blocks,
+        )
+        shape = (self.n_samples, len(features))
+        return sparse.csr_array((values, places, starts), shape=shape)
 
     @cached_property
     def by_columns(self) -> Any:

@@ -13,7 +13,7 @@ model is quadratic.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ class ColumnModel:
     """
 
     def __init__(self, design: SparseDesign) -> None:
-        self.columns: Any = design.by_columns
+        self._design = design
 
     def minimiser(
         self, problem: Problem, at: Evaluation, features: Mask, accuracy: Accuracy
@@ -144,17 +144,20 @@ class ColumnModel:
         features : mask of shape (n_features,)
             Those that may change.
         """
-        return _Descent(self.columns, problem, at, features).run(accuracy)
+        return _Descent(self._design, problem, at, features).run(accuracy)
 
 
 class _Descent:
     """The way to the minimiser of one model."""
 
-    def __init__(self, columns: Any, problem: Problem, at: Evaluation, features: Mask) -> None:
+    def __init__(
+        self, design: SparseDesign, problem: Problem, at: Evaluation, features: Mask
+    ) -> None:
         from safesift.arithmetic.compiled import lasso as kernel
 
         self._kernel, self._problem, self._at = kernel, problem, at
-        self._columns, self._arrays = columns, (columns.data, columns.indices, columns.indptr)
+        self._design, columns = design, design.by_columns
+        self._arrays = columns.data, columns.indices, columns.indptr
         self._weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
         self._chosen = np.flatnonzero(features)
         self._coef, self._intercept = at.point[self._chosen], problem.split(at.point)[1]
@@ -195,8 +198,9 @@ class _Descent:
     def _slide(self, which: NDArray[np.intp]) -> None:
         """A step on some features, which are not zero, and on the intercept, all at once."""
         problem, n = self._problem, len(which)
-        columns = self._columns[:, self._chosen[which]].tocsr()
-        design = SparseDesign(columns, problem.fit_intercept, held=True)
+        features = np.zeros(self._design.n_features, dtype=bool)
+        features[self._chosen[which]] = True
+        design = self._design.columns(features).as_held()
         curving = np.flatnonzero(self._weights)
         slopes = design.rmatvec(self._weights * self._moved)
         slopes[:n] += self._gradient[which] + problem.strong_convexity * self._coef[which]

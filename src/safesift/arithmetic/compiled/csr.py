@@ -116,3 +116,30 @@ def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, ou
                 target = out[column]
                 for second in range(first, stop):
                     target[_index(indices[second])] += scaled * data[second]
+
+
+@_compiled
+def count_entries(indices, indptr, first, last, place, counts):
+    """counts_i = how many entries of row i, first to last, are in columns with a place (not -1)."""
+    for i in range(first, last):
+        n = 0
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            n += place[_index(indices[entry])] >= 0
+        counts[i] = n
+
+
+@_compiled
+def take_entries(data, indices, indptr, first, last, place, starts, out_data, out_indices):
+    """The same entries, with their places for columns, from starts_i on for row i.
+
+    Every entry is written to where the next one belongs, and stays if it has a place: whether it
+    has cannot be guessed, and a wrong guess takes longer.
+    """
+    for i in range(first, last):
+        at, stop = starts[i], starts[i + 1]
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            if at == stop:
+                break
+            column = place[_index(indices[entry])]
+            out_data[at], out_indices[at] = data[entry], column
+            at += column >= 0
