@@ -58,6 +58,20 @@ def test_what_is_folded_away_counts(loss):
     assert found.value == pytest.approx(objective(risk, found.intercept) + folded.value(point))
 
 
+@pytest.mark.parametrize("loss", [name for name in LOSSES if LOSSES[name].task == "regression"])
+@pytest.mark.parametrize(
+    "y",
+    [[-1.049e-320, 1.1467e-320, 1.068e-320], [1e-310, 3e-310, -2e-310], [8e307, -8e307, 1e307],
+     [-9e307, 9e307, 9e307], [1.5e308, -1.5e308, 0.0]],
+)  # fmt: skip
+def test_it_ends_where_arithmetic_does(loss, y):
+    """Denormal steps, infinite differences, slopes that overflow: a number all the same."""
+    y = np.array(y)
+    risk = Risk.of(as_design(np.ones((3, 1)), True), LOSSES[loss](), y, np.ones(3))
+    found = risk.best_constant
+    assert y.min() <= found.intercept <= y.max()
+
+
 def test_it_looks_at_the_targets_a_few_times_only(monkeypatch):
     calls = []
     loss = type(LOSSES["squared_epsilon_insensitive"]())

@@ -418,5 +418,7 @@ def test_points_of_epochs_with_kinks_are_averaged(loss):
     assert any(not np.array_equal(mean, one) for one in recent)
     worst = max(problem.evaluate(one).value for one in recent)
     assert problem.evaluate(mean).value <= worst
+    loop._recent.append((math.nan, loop.point))
+    assert np.isfinite(loop.mean_point).all()
     loop.move_to(problem.at_level(1e-5))
     np.testing.assert_array_equal(loop.mean_point, loop.point)

@@ -381,6 +381,22 @@ def test_gram_error_holds_for_weights_of_any_sign(storage, block_rows, data):
         assert_sum_error(design, rows, w, column)
 
 
+@pytest.mark.parametrize("storage", ["C", "rows"])
+def test_sum_error_counts_the_blocks_of_compiled_loops(storage, monkeypatch):
+    """Very wide rows come a few to a block: each sum of a block is lost next to a large one."""
+    monkeypatch.setattr(dense_module, "_BLOCK", 1)
+    n = 9000
+    X, u = np.full((n, 1), 2.0**-29), np.zeros(n)
+    X[0], u[0] = 1.0, 1.0
+    u[16:] = 2.0**29 * 2.0**-53 / 16 * (1 - 2.0**-20)
+    design = as_design(X) if storage == "C" else as_design(np.vstack([X, X])).only(np.arange(n))
+    assert_sum_error(design, X, u)
+    lost = Fraction(float(design.rmatvec(u)[0])) - exact.dot(
+        exact.fractions(X[:, 0]), exact.fractions(u)
+    )
+    assert abs(lost) > 200 * Fraction(EPS)
+
+
 @every_blocking
 @examples(0.5)
 @given(data=st.data())

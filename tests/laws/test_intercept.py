@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from safesift.problem.certificate import Certificate
 from safesift.problem.decisions import decide
+from safesift.problem.inputs import make_problems
 from safesift.regions.ball import Balls, GapBall, may_decide
 from safesift.regions.intercept import UnboundedInterceptError, _Slopes
+from safesift.solvers import solve
 from tests.laws.planted import FAMILIES, Planted, plant
 from tests.laws.strategies import LOSS_NAMES, examples
 
@@ -63,6 +65,19 @@ def law_nothing_is_lost(seed: int, loss: str, family: str) -> bool:
     found = decide(problem, Balls().build(certificate).own_row_bounds(problem), "always")
     assert found.undecided[problem.weights > 0].all()
     return True
+
+
+def test_short_rows_may_be_decided_next_to_an_intercept():
+    """A row is as far from the centre as its features are long: the one of the intercept is not."""
+    rng = np.random.default_rng(13)
+    X = 1e-3 * rng.normal(size=(188, 5))
+    y = np.where(X[:, 0] + 1e-3 * rng.normal(size=188) > 0.0, 1.0, -1.0)
+    problem = make_problems(
+        X, y, loss="squared_hinge", penalty="l2", alpha=1e-7, fit_intercept=True
+    ).problem
+    certificate = solve(problem, tol=1e-2, solver="dual_descent").certificate
+    found = decide(problem, Balls().build(certificate).own_row_bounds(problem), "always")
+    assert not found.undecided.all() and may_decide(certificate)
 
 
 @pytest.mark.parametrize("loss", LOSS_NAMES)

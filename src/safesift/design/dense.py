@@ -61,13 +61,6 @@ class DenseDesign(RowDesign):
         return max(self.block_rows, 0 if self.array.flags.c_contiguous else _LONG_COLUMN)
 
     @property
-    def sum_error(self) -> float:
-        error = super().sum_error
-        if self.array.flags.c_contiguous:
-            return error
-        return max(error, self._error_of_sums(self._fused_rows))
-
-    @property
     def gram_rows(self) -> int:
         # adding up p × p matrices of few rows each would cost more than their products
         p = max(self.n_features, 1)

@@ -136,6 +136,10 @@ class RowDesign(BlockedRows):
         """The rows of a block that compiled loops read twice, where they lie."""
         return self.block_rows
 
+    @property
+    def sum_error(self) -> float:
+        return max(map(self._error_of_sums, (self._rows_read_once, self._fused_rows)))
+
     def _fused(self, x: Array, fused: Callable[..., None]) -> tuple[Array, Array]:
         """`pass_through` with one compiled loop for each task."""
         pred, x = np.empty(self.n_samples), np.ascontiguousarray(x, dtype=np.float64)
@@ -149,8 +153,8 @@ class RowDesign(BlockedRows):
         """`rmatvec` with a few vectors, by a loop that does not read rows it has no use for."""
         from safesift.arithmetic.compiled.transposed import add_transposed
 
-        loads = np.ascontiguousarray(u.T, dtype=np.float64)
-        loads = loads.reshape(math.prod(u.shape[1:]), self.n_samples)
+        vectors = u.reshape(self.n_samples, math.prod(u.shape[1:]))
+        loads = np.ascontiguousarray(vectors.T, dtype=np.float64)
 
         def add(task: slice, sums: Array) -> None:
             ends = task.start, task.stop, self._fused_rows

@@ -27,7 +27,7 @@ from safesift.design.rows import COMPILED_TYPES, GramPart, RowDesign, RowSubset
 # every stripe reads all entries, so that more would cost more than they save
 _MANY_PAIRS, _STRIPES = 2**20, 4
 # to put an entry of a column where its row is takes as long as to visit so many in the rows
-_SORTED = 8
+_PER_SORTED_ENTRY = 8
 
 
 class CsrProducts(RowDesign):
@@ -319,7 +319,7 @@ class SparseDesign(CsrProducts):
             return True
         starts = self.by_columns.indptr
         n_entries = int((starts[features + 1] - starts[features]).sum())
-        return _SORTED * n_entries > self.matrix.nnz
+        return _PER_SORTED_ENTRY * n_entries > self.matrix.nnz
 
     def _out_of_rows(self, features: NDArray[np.intp]) -> Any:
         """Some columns, found in the rows."""

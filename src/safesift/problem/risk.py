@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +34,8 @@ _SAME = 64 * EPS
 # |computed s_i/W − exact| ≤ this·s_i/W: W is a pairwise sum, of which the first 128 terms lose
 # 19·EPS/2 at most and every doubling of their number one more; there are fewer than 2⁵³
 SHARE_ERROR = 40 * EPS
-# of so many steps towards a root one is a bisection in any case
-_SAFELY = 8
+# so many steps are made towards a root, and one of so many is a bisection in any case
+_MOST_TRIED, _BISECTED = 1000, 8
 # a smaller share of all weights is denormal, or next to it: nothing bounds its rounding
 _LEAST_SHARE = 1e-300
 
@@ -294,14 +293,18 @@ def best_constant(risk: Risk, folded: Quadratic | None) -> Constant:
     if not risk.design.intercept:
         return Constant(0.0, _Constants(risk, folded, 0.0).objective(0.0))
     origin, reach = _range(risk)
+    if not math.isfinite(reach):
+        # so far from each other that arithmetic has no constant for them
+        return Constant(0.0, _Constants(risk, folded, 0.0).objective(0.0))
     model, enough = _Constants(risk, folded, origin), EPS * risk.unit
-    offset = _least(model.slope, 0.0, reach, enough)
-    left = 16 * EPS * (abs(origin) + reach)
-    if left > _SAME * risk.unit:
-        # far from zero, or from each other: what is left of the offset is found next to it
-        model = _Constants(risk, folded, origin + offset)
-        offset = _least(model.slope, -left, left, enough) if model.slope(0.0) else 0.0
-    return Constant(model.origin + offset, model.objective(offset))
+    with np.errstate(over="ignore", invalid="ignore"):
+        offset = _least(model.slope, 0.0, reach, enough)
+        left = 16 * EPS * abs(origin) + 16 * EPS * reach
+        if left > _SAME * risk.unit:
+            # far from zero, or from each other: what is left of the offset is found next to it
+            model = _Constants(risk, folded, origin + offset)
+            offset = _least(model.slope, -left, left, enough) if model.slope(0.0) else 0.0
+        return Constant(model.origin + offset, model.objective(offset))
 
 
 def _range(risk: Risk) -> tuple[float, float]:
@@ -330,9 +333,9 @@ def _least(slope: Callable[[float], float], low: float, high: float, enough: flo
     if not above > 0:
         return high
     last, bisects = 0.0, False
-    for n_tried in count(1):
-        width, step = high - low, max(2 * EPS * max(abs(low), abs(high)), enough)
-        if width <= 2 * step:
+    for n_tried in range(1, _MOST_TRIED):
+        width, step = high - low, max(2 * EPS * max(abs(low), abs(high)), enough, UNDERFLOW)
+        if not width > 2 * step:
             break
         at = low + width * (0.5 if bisects else below / (below - above))
         # a step beyond an end that is nearly the root makes it both ends
@@ -340,13 +343,13 @@ def _least(slope: Callable[[float], float], low: float, high: float, enough: flo
         found = slope(at)
         if found == 0:
             return at
-        bisects = found == last or n_tried % _SAFELY == 0
+        bisects = found == last or n_tried % _BISECTED == 0
         if found > 0:
             high, above, below = at, found, 0.5 * below if last > 0 else below
         else:
             low, below, above = at, found, 0.5 * above if last < 0 else above
         last = found
-    return 0.5 * (low + high)
+    return low + 0.5 * (high - low)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import EPS, norm, root_over, total
+from safesift.design.rows import rows_of
 from safesift.parameters import require_positive
 from safesift.penalties import L2
 from safesift.problem.certificate import Certificate
@@ -148,16 +149,17 @@ class Balls(Region):
         return Intersection(tuple(sets), self.why)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def may_decide(certificate: Certificate) -> bool:
-    """Whether the ball of the gap could decide a row, were the intercept known.
+    """Whether the ball of the gap could decide a row, were the intercept what it is now.
 
-    If not, `Balls` decides none: bounds on the intercept are not worth their pass over the rows.
+    If not, bounds on the intercept are not worth their pass over the rows.
     """
     problem, pred = certificate.problem, certificate.at.pred
-    radius, norms = GapBall().ball(certificate).radius, problem.design.row_norms
+    radius, norms_sq = GapBall().ball(certificate).radius, rows_of(problem.design).feature_norms_sq
 
     def is_inside(rows: slice) -> bool:
-        reach, counts = radius * norms[rows], problem.weights[rows] > 0
+        reach, counts = radius * np.sqrt(norms_sq[rows]), problem.weights[rows] > 0
         low, high = pred[rows] - reach, pred[rows] + reach
         return any(
             ((low > piece.lower[rows]) & (high < piece.upper[rows]) & counts).any()

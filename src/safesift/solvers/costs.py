@@ -70,6 +70,6 @@ def too_wide(problem: Problem) -> str:
     return ""
 
 
-def curves_both_ways(problem: Problem) -> bool:
-    """Whether rows far to either side curve as much: nearly all of them do, wherever one is."""
+def nearly_all_curve(problem: Problem) -> bool:
+    """Whether rows far to either side curve as much, so that nearly all do wherever one is."""
     return problem.loss.quadratic_rays and problem.loss.task != "classification"

@@ -251,8 +251,10 @@ class Loop(ABC):
         """
         if len(self._recent) < 2:
             return self.point
-        most = _ABOUT_AS_GOOD * self._recent[-1][0]
-        return np.mean([point for gap, point in self._recent if gap <= most], axis=0)
+        last = self._recent[-1][0]
+        most = max(_ABOUT_AS_GOOD * last, last)
+        # where a gap is no number, neither is what it is compared with
+        return np.mean([point for gap, point in self._recent if not gap > most], axis=0)
 
     @property
     def _lifted(self) -> float:

@@ -27,7 +27,7 @@ from safesift.regions.near import NearOptimum
 from safesift.solvers.base import Proposal, Solver, Steps, register
 from safesift.solvers.costs import (
     LONG_PATH,
-    curves_both_ways,
+    nearly_all_curve,
     passes_of_a_gram,
     passes_of_factors,
     passes_of_products,
@@ -57,7 +57,7 @@ _FURTHER, _MEAN_SHARE = 2.0, 0.25
 _WARM = {False: (6.0, 2.5, 8), True: (3.0, 0.13, 5)}
 _COLD = {False: (16.0, 3.5, 10), True: (12.0, 1.1, 10)}
 # matrices of a level of a path where nearly all rows curve
-_ALL_CURVE = 0.2
+_MATRICES_IF_ALL_CURVE = 0.2
 # matrices for losses with kinks
 _MATRICES_WITH_KINKS = 100
 
@@ -87,8 +87,8 @@ class Newton(Solver):
         warm = n_levels >= LONG_PATH
         # rows that stay on a quadratic piece leave the matrix as it is
         passes, matrices, factors = (_WARM if warm else _COLD)[problem.loss.quadratic_rays]
-        if warm and curves_both_ways(problem):
-            matrices = _ALL_CURVE
+        if warm and nearly_all_curve(problem):
+            matrices = _MATRICES_IF_ALL_CURVE
         products = matrices * passes_of_products(design)
         return passes + products + passes_of_factors(design, factors)
 

@@ -33,8 +33,8 @@ from safesift.solvers.conjugate_gradients import conjugate_gradients
 from safesift.solvers.costs import (
     LARGEST,
     LONG_PATH,
-    curves_both_ways,
     mostly_zeros,
+    nearly_all_curve,
     passes_of_a_gram,
 )
 from safesift.solvers.driver import Level
@@ -61,7 +61,7 @@ _POLISH = 0.02
 _PASSES = {False: {False: 15.0, True: 13.0}, True: {False: 40.0, True: 20.0}}
 _ONCE_NEAR, _ON_THE_SAMPLE, _TO_COME_NEAR = 8.0, 150.0, 40.0
 # on a path, where nearly all rows curve, and so does a sample of them
-_ALL_CURVE = 9.0
+_PASSES_IF_ALL_CURVE = 9.0
 _WITH_INTERCEPT = 1.25
 
 
@@ -90,8 +90,8 @@ class NewtonCG(Solver):
         design = rows_of(problem.design)
         passes = _PASSES[mostly_zeros(design)][n_levels >= LONG_PATH]
         n_rows = rows_of_a_sample(problem)
-        if n_rows and n_levels >= LONG_PATH and curves_both_ways(problem):
-            passes = _ALL_CURVE
+        if n_rows and n_levels >= LONG_PATH and nearly_all_curve(problem):
+            passes = _PASSES_IF_ALL_CURVE
         elif n_rows and n_levels < LONG_PATH:
             # the more rows it has for each column, the nearer a sample comes
             share, columns_per_row = n_rows / design.n_samples, design.n_columns / n_rows

@@ -32,10 +32,11 @@ class Sampled(NamedTuple):
 
 
 def _prior(problem: Problem, rows: WeightedRows, share: float) -> float:
-    """The alpha of a sample: its penalty weighs as much as some rows, if that of all rows does.
+    """The alpha of a sample of m from n rows: more than that of all, where it would hardly count.
 
-    Next to the sum of all rows, a penalty weighs alpha·W. Next to that of few, the same alpha may
-    be hardly there, and what they have of rare columns would be learnt by heart.
+    Next to the sum of all losses the penalty has the weight alpha·n, and next to the sample's
+    alpha·m: if that is less than the curvature of some rows, what they have of rare columns is
+    learnt by heart. So alpha·m is made as much as that, or alpha·n where that is less.
     """
     if not isinstance(problem.penalty, L2):
         return problem.alpha
