@@ -27,7 +27,7 @@ from safesift.design.rows import COMPILED_TYPES, GramPart, RowDesign, RowSubset
 # every stripe reads all entries, so that more would cost more than they save
 _MANY_PAIRS, _STRIPES = 2**20, 4
 # to put an entry of a column where its row is takes as long as to visit so many in the rows
-_PER_SORTED_ENTRY = 8
+_PER_SORTED_ENTRY = 4
 
 
 class CsrProducts(RowDesign):
@@ -315,11 +315,11 @@ class SparseDesign(CsrProducts):
 
     def _many_entries(self, features: NDArray[np.intp]) -> bool:
         """Whether to go through all rows costs less than to sort the entries of some columns."""
-        if "by_columns" not in vars(self):
-            return True
-        starts = self.by_columns.indptr
-        n_entries = int((starts[features + 1] - starts[features]).sum())
-        return _PER_SORTED_ENTRY * n_entries > self.matrix.nnz
+        return _PER_SORTED_ENTRY * int(self._column_lengths[features].sum()) > self.matrix.nnz
+
+    @cached_property
+    def _column_lengths(self) -> NDArray[np.intp]:
+        return np.bincount(self.matrix.indices, minlength=self.n_features)
 
     def _out_of_rows(self, features: NDArray[np.intp]) -> Any:
         """Some columns, found in the rows."""
