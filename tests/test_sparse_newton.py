@@ -375,8 +375,28 @@ def test_from_where_no_row_curves(kind):
     assert fit(problem, tol=1e-6).converged
 
 
+def test_all_rows_are_seen_where_they_are_few(monkeypatch):
+    """Long steps across many narrow pieces, on a path: no row is thought to stay on its own."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 5)) @ rng.normal(size=(5, 100)) + 0.3 * rng.normal(size=(150, 100))
+    y = X @ rng.normal(size=100) * 0.05 + 3.0 * rng.normal(size=150)
+    loss = "smoothed_epsilon_insensitive"
+    problem = make_problems(X, y, loss=loss, penalty="l1", alpha=1.0).problem
+    levels = [[problem.at_level(alpha)] for alpha in np.geomspace(1.0, 1e-3, 10)]
+
+    def steps() -> int:
+        found = [fit for (fit,) in sparse_newton(levels, Settings(tol=1e-6))]
+        assert all(fit.converged for fit in found)
+        return sum(fit.n_iter for fit in found)
+
+    few = steps()
+    monkeypatch.setattr(module, "_ALL_ROWS", 0)
+    assert few < 0.5 * steps()
+
+
 def test_one_step_more_where_it_decides_rows(monkeypatch):
     problem = wide_problem(loss="safe_logistic", alpha=1e-4, n=400, p=60, kind=sparse.csr_array)
+    monkeypatch.setattr(module, "_ALL_ROWS", 0)  # else the last step is exact
     found = fit(problem, tol=1e-6)
     monkeypatch.setattr(driver, "_SMALL", 0.0)
     without = fit(problem, tol=1e-6)

@@ -257,10 +257,12 @@ class Run:
         while advanced and not self._ended:
             advanced = yield from self._advance()
         complete = yield from self._conclude()
-        in_doubt = not complete or self._worth_more or self._worth_a_step
-        if advanced and level.converged and in_doubt and (yield from self._advance()):
-            # one step more, and the gap is small enough to decide by
-            yield from self._conclude()
+        in_doubt, gap = not complete or self._worth_more or self._worth_a_step, level.gap
+        if advanced and level.converged and in_doubt:
+            # one step more, and the gap is small enough to decide by, unless nothing comes of it
+            yield from self._advance()
+            if not level.measured or level.gap < gap:
+                yield from self._conclude()
         if self._worth_more:
             self._decide(level.screening.thorough)
             self._history[-1] = self._look()

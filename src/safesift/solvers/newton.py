@@ -143,6 +143,8 @@ class Newton(Solver):
     def _doubtful(self, level: Level, movement: Array | None) -> NDArray[np.intp] | None:
         """The rows that may change their piece; None for all."""
         screening, problem = level.screening, level.problem
+        if problem.design.n_samples <= problem.design.n_columns:
+            return None  # to factor the matrix costs more than to read all of them
         if screening.region is not None:
             if not level.measured:
                 return None

@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 
 from safesift.arithmetic.numerics import EPS, add_to_diagonal, norm, solve_positive
 from safesift.penalties import L1, L2, ElasticNet, L1Ball, L2Ball, Penalty
+from safesift.solvers.systems import Systems
 
 Array = NDArray[np.float64]
 
@@ -32,6 +33,8 @@ _SHORTEST = 1e-3
 _MOST_FOLLOWED, _CHANGES = 2000, 4
 # so often signs are exchanged although no fewer are wrong than before
 _PATIENCE = 3
+# a matrix is next to singular that turns more signs than were changed, and this share of all
+_ASTRAY = 0.25
 
 
 class OrthantStep(NamedTuple):
@@ -219,6 +222,7 @@ class _SignSearch:
 
     def __init__(self, model: Model, weight: float, start: Array) -> None:
         self.model, self.weight = model, weight
+        self.systems = Systems(np.ascontiguousarray(model.H))
         self.u = start.copy()
         self.signs = np.sign(start)
         self.signs[model.p :] = 0.0
@@ -227,21 +231,27 @@ class _SignSearch:
 
     def exchange(self) -> bool:
         """Change all signs that are wrong, until none is; False where they do not become fewer."""
-        fewest, patience = math.inf, _PATIENCE
+        fewest, patience, n_changed = math.inf, _PATIENCE, 0
         u, signs, active = self.u, self.signs, self.active
         while patience:
-            rows = np.flatnonzero(active)
-            u, pull = np.zeros_like(u), self.model.b + self.weight * signs
-            u[rows] = solve_positive(self.model.H[np.ix_(rows, rows)], -pull[rows])
-            gradient, beyond = self._violations(u, active)
+            u = self.systems.solve(active, -self.model.b - self.weight * signs)
+            gradient, room = self._gradient(u)
+            beyond = self._beyond(gradient, room, active)
             wrong, enters = signs * u < 0, beyond > 0
             n_wrong = int(np.count_nonzero(wrong | enters))
             if n_wrong == 0 and np.isfinite(u).all():
-                self.u, self.signs, self.active = u, signs, active
-                return True
+                off = np.where(active, np.abs(gradient + self.weight * signs), 0.0)
+                if self.systems.exact or (off <= room).all():
+                    self.u, self.signs, self.active = u, signs, active
+                    return True
+                self.systems.forget()
+                continue
+            if np.count_nonzero(wrong) > max(n_changed, _ASTRAY * np.count_nonzero(active)):
+                # next to singular: signs that hardly changed say nothing any more
+                return False
             fewest, patience = (n_wrong, _PATIENCE) if n_wrong < fewest else (fewest, patience - 1)
             signs = np.where(wrong, 0.0, np.where(enters, -np.sign(gradient), signs))
-            active = (active & ~wrong) | enters
+            active, n_changed = (active & ~wrong) | enters, n_wrong
         return False
 
     def follow(self) -> bool:
@@ -254,23 +264,28 @@ class _SignSearch:
         model, d = self.model, len(self.u)
         if d > _MOST_FOLLOWED:
             return False
-        matrix = np.ascontiguousarray(model.H)
         changes = _CHANGES * (d + 10)
         found = self.u.copy(), self.signs.copy(), self.active.copy()
-        follow_signs(matrix, model.b, self.weight, model.p, *found, changes)
+        factor, order = np.zeros((d, d)), np.zeros(d, dtype=np.int64)
+        known = self.systems.factor_into(factor, order, self.active)
+        problem = self.systems.H, model.b, self.weight, model.p
+        follow_signs(*problem, *found, factor, order, known, changes)
         if not np.isfinite(found[0]).all():
             return False
         self.u, self.signs, self.active = found
         return True
 
-    def _violations(self, u: Array, active: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """The gradient, and by how much it exceeds the weight where coordinates are not active."""
+    def _gradient(self, u: Array) -> tuple[Array, Array]:
+        """The gradient, and how far it may be off by rounding."""
         model = self.model
         gradient = model.H @ u + model.b
-        room = 64 * EPS * (np.abs(model.H) @ np.abs(u) + np.abs(model.b))
+        return gradient, 64 * EPS * (np.abs(model.H) @ np.abs(u) + np.abs(model.b))
+
+    def _beyond(self, gradient: Array, room: Array, active: NDArray[np.bool_]) -> Array:
+        """By how much the gradient exceeds the weight where coordinates are not active."""
         beyond = np.where(active, 0.0, np.abs(gradient) - self.weight - room)
-        beyond[model.p :] = 0.0
-        return gradient, beyond
+        beyond[self.model.p :] = 0.0
+        return beyond
 
     def settle(self) -> None:
         """Move to the minimiser on the active coordinates, dropping those that reach 0."""
@@ -289,7 +304,8 @@ class _SignSearch:
 
     def enter(self) -> bool:
         """Activate the coordinates that violate optimality most; False where none does."""
-        gradient, beyond = self._violations(self.u, self.active)
+        gradient, room = self._gradient(self.u)
+        beyond = self._beyond(gradient, room, self.active)
         violating = np.flatnonzero(beyond > 0)
         if violating.size == 0:
             return False

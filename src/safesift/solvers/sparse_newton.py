@@ -50,6 +50,9 @@ _MANY, _MANY_FROM_AFAR = 600, 50
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
+# up to so many rows per column of the working set, a step sees all of them: that costs no more than
+# to factor the matrix, and long steps take rows across pieces that nobody thought of
+_ALL_ROWS = 10
 # far from the end, curvature that is off by this share serves, or slopes that are
 _ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
@@ -206,7 +209,9 @@ class SparseNewton(Solver):
 
     def _exact_rows(self, level: Level, is_first: bool) -> NDArray[np.intp]:
         """The rows that an expansion does not serve: those that may change piece."""
-        screening, problem = level.screening, level.problem
+        screening, problem, n = level.screening, level.problem, level.problem.design.n_samples
+        if n <= _ALL_ROWS * self._inside.sum() and problem.pieces:
+            return np.arange(n)
         if screening.region is not None:
             return np.flatnonzero(screening.undecided(level.certificate))
         if not screening.guesses or not problem.pieces:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from safesift.arithmetic.compiled.caching import cached_njit
+from safesift.arithmetic.numerics import EPS
 
 # a sum may be reordered: nothing here is certified
 _reordered = cached_njit(nogil=True, fastmath={"reassoc", "contract"})
@@ -56,7 +57,7 @@ def lasso_epoch(
 
 
 @_reordered
-def follow_signs(H, b, weight, p, u, signs, active, n_steps):
+def follow_signs(H, b, weight, p, u, signs, active, factor, order, k, n_steps):
     """Towards the minimiser of ½uᵀHu + bᵀu + weight·Σ_{j<p}|u_j|, one change of sign at a time.
 
     An active-set method: `u` moves to the minimiser for the present `signs` of its `active`
@@ -66,9 +67,9 @@ def follow_signs(H, b, weight, p, u, signs, active, n_steps):
     three arrays are changed in place; whether it came to its end is for others to see.
     """
     d = len(b)
-    factor, order, work = np.zeros((d, d)), np.empty(d, dtype=np.int64), np.zeros(d)
-    slopes, banned, k = np.empty(d), np.zeros(d, dtype=np.bool_), 0
-    for j in range(d):
+    work, spare, slopes, sizes = np.zeros(d), np.zeros(d), np.empty(d), np.empty(d)
+    banned = np.zeros(d, dtype=np.bool_)
+    for j in range(d if k == 0 else 0):
         if active[j]:
             if _append(H, j, order, k, factor):
                 k += 1
@@ -93,20 +94,23 @@ def follow_signs(H, b, weight, p, u, signs, active, n_steps):
         if first >= 0:
             j = order[first]
             active[j], signs[j], u[j] = False, 0.0, 0.0
-            _remove(first, order, k, factor, work)
+            _remove(first, order, k, factor, work, spare)
             k -= 1
             continue
+        slopes[:], sizes[:] = b, np.abs(b)
+        for n in range(k):
+            j = order[n]
+            row, value = H[j], u[j]
+            for i in range(d):
+                term = row[i] * value
+                slopes[i] += term
+                sizes[i] += abs(term)
         most, enters = 0.0, -1
-        for i in range(d):
-            slope, size = b[i], abs(b[i])
-            for n in range(k):
-                j = order[n]
-                slope += H[i, j] * u[j]
-                size += abs(H[i, j] * u[j])
-            slopes[i] = slope
-            beyond = abs(slope) - weight - 64.0 * 2.220446049250313e-16 * size
-            if i < p and not active[i] and not banned[i] and beyond > most:
-                most, enters = beyond, i
+        for i in range(p):
+            if not active[i] and not banned[i]:
+                beyond = abs(slopes[i]) - weight - 64.0 * EPS * sizes[i]
+                if beyond > most:
+                    most, enters = beyond, i
         if enters < 0:
             return
         if _append(H, enters, order, k, factor):
@@ -134,22 +138,25 @@ def _append(H, j, order, k, factor):
 
 
 @_reordered
-def _remove(r, order, k, factor, work):
-    """Without row and column r of the factored matrix: what stood in the column is added again."""
-    for n in range(r + 1, k):
-        work[n - 1] = factor[n, r]
-        order[n - 1] = order[n]
-        for m in range(r):
-            factor[n - 1, m] = factor[n, m]
-        for m in range(r + 1, n + 1):
-            factor[n - 1, m - 1] = factor[n, m]
-    for n in range(r, k - 1):
-        length = np.hypot(factor[n, n], work[n])
-        cosine, sine = length / factor[n, n], work[n] / factor[n, n]
-        factor[n, n] = length
-        for m in range(n + 1, k - 1):
-            factor[m, n] = (factor[m, n] + sine * work[m]) / cosine
-            work[m] = cosine * work[m] - sine * factor[m, n]
+def _remove(r, order, k, factor, cosines, sines):
+    """Without row and column r of the factored matrix: what stood in the column is added again.
+
+    By a rotation per column, each of which turns all rows below it; row by row, since a row lies
+    in one place.
+    """
+    for m in range(r, k - 1):
+        order[m] = order[m + 1]
+        row, below = factor[m], factor[m + 1]
+        for n in range(r):
+            row[n] = below[n]
+        carried = below[r]
+        for n in range(r, m):
+            value = below[n + 1]
+            row[n] = cosines[n] * value + sines[n] * carried
+            carried = cosines[n] * carried - sines[n] * value
+        length = np.hypot(below[m + 1], carried)
+        cosines[m], sines[m] = below[m + 1] / length, carried / length
+        row[m] = length
 
 
 @_reordered
