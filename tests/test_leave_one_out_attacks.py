@@ -220,6 +220,7 @@ def test_samples_that_cross_on_the_way_to_the_optimum_are_paid_for():
         ).problem
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sparse_newton, "_SHARP", np.inf)
+            patch.setattr(sparse_newton, "_ALL_ROWS", 0)
             fit = solved(problem, None, 1e-2)
             patch.setattr(base_module, "_POLISHING", 1)
             space, groups = SupportSpace.of(fit), Groups.single(60)
