@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from scipy import sparse
 
 from safesift import penalties, safe_path
+from safesift.arithmetic.tally import counting
 from safesift.solvers import sparse_newton as module
-from safesift.solvers.column_model import Accuracy, ColumnModel, Face, _Descent
+from safesift.solvers.column_model import Accuracy, ColumnModel, Face, Reached, _Descent
 from safesift.solvers.records import Settings
 from tests.laws.problems import recipes
 from tests.laws.strategies import SMOOTH_NAMES
@@ -45,19 +46,89 @@ def test_the_same_model(loss, penalty, dtype, intercept):
     assert found.at.value - expected.at.value <= found.gap
 
 
-def test_a_model_is_minimised():
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_problem_in_some_features_is_minimised(intercept):
     """No slope is off by more than asked for, of the features that may change."""
-    problem = wide_problem(alpha=0.01, kind=sparse.csr_array)
-    at = problem.evaluate(np.zeros(400))
+    problem = wide_problem(alpha=0.01, kind=sparse.csr_array, intercept=intercept)
+    at = problem.evaluate(problem.constant_point)
     may = np.arange(400) % 3 == 0
-    point = ColumnModel(problem.design).minimiser(problem, at, may, Accuracy(0.0, 1e-6))
-    assert not point[~may].any() and np.count_nonzero(point) > 5
-    weights = problem.shares * problem.loss.curvature(at.pred, problem.y)
-    slopes = at.loss_gradient + problem.design.rmatvec(weights * problem.design.matvec(point))
-    first = np.abs(at.loss_gradient[may]).max() - 0.01
-    moved, still = may & (point != 0), may & (point == 0)
-    np.testing.assert_allclose(slopes[moved], -0.01 * np.sign(point[moved]), atol=1e-5 * first)
+    found = ColumnModel(problem.design).minimiser(problem, at, may, Accuracy(0.0, 1e-6))
+    coef, _ = problem.split(found.point)
+    assert not coef[~may].any() and np.count_nonzero(coef) > 5
+    reached = problem.evaluate(found.point)
+    assert found.gain == pytest.approx(at.value - reached.value, rel=1e-9) and found.gain > 0
+    slopes, first = reached.loss_gradient[:400], np.abs(at.loss_gradient[:400][may]).max() - 0.01
+    moved, still = may & (coef != 0), may & (coef == 0)
+    np.testing.assert_allclose(slopes[moved], -0.01 * np.sign(coef[moved]), atol=1e-5 * first)
     assert (np.abs(slopes[still]) <= 0.01 + 1e-5 * first).all()
+    assert np.abs(reached.loss_gradient[400:]).max(initial=0.0) <= 1e-5 * first
+
+
+def test_no_pass_is_needed_from_model_to_model():
+    """Columns outside of the chosen features are not read again."""
+    problem = wide_problem("safe_logistic", alpha=0.003, kind=sparse.csr_array)
+    at, few = problem.evaluate(problem.constant_point), np.arange(400) < 4
+    ColumnModel(problem.design)._design.by_columns  # noqa: B018  # made once
+    with counting() as tally:
+        ColumnModel(problem.design).minimiser(problem, at, few, Accuracy(0.0, 1e-8))
+    assert 0 < tally.rows / problem.design.n_samples < 4
+
+
+def descent(intercept=False, penalty="l1"):
+    """In the middle of a model."""
+    problem = wide_problem(penalty=penalty, alpha=0.01, kind=sparse.csr_array, intercept=intercept)
+    at = problem.evaluate(fit(problem, tol=1e-2).at.point)
+    return _Descent(problem.design, problem, at, np.ones(400, dtype=bool))
+
+
+@pytest.mark.parametrize("penalty", ["l1", penalties.ElasticNet(0.7)], ids=str)
+def test_the_intercept_is_at_its_best_all_the_way(penalty):
+    """A step on a coefficient takes it along, and is as long as that allows."""
+    one = descent(True, penalty)
+    one._shift()
+    for k in (3, 7, 100):
+        before = one._model_value(one._state)
+        one._epoch(np.array([k]))
+        slope = one._pull + one._weights @ one._moved
+        assert abs(slope) <= 1e-12 * one._bend
+        assert one._model_value(one._state) <= before + 1e-15
+        # a second step on the same coefficient finds nothing left to do
+        assert one._epoch(np.array([k])) <= 1e-12
+
+
+def test_predictions_are_those_of_the_coefficients():
+    one = descent(True)
+    started = one._problem.join(one._coef.copy(), one._intercept)
+    for _ in range(3):
+        one._epoch(np.arange(400))
+    one._slide(np.flatnonzero(one._coef))
+    reached = one._problem.join(one._coef, one._intercept)
+    np.testing.assert_allclose(
+        one._moved, one._design.matvec(reached - started), rtol=1e-9, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_extrapolation_goes_down_and_keeps_predictions(intercept):
+    one = descent(intercept)
+    started, which, ahead = one._point, np.flatnonzero(one._coef), 0
+    for _ in range(4):
+        states = [one._state]
+        for _ in range(3):
+            one._epoch(which)
+            states.append(one._state)
+        plain = one._model_value(one._state)
+        one._extrapolate(states)
+        ahead += one._model_value(one._state) < plain
+        assert one._model_value(one._state) <= plain
+    assert ahead
+    np.testing.assert_allclose(
+        one._moved, one._design.matvec(one._point - started), rtol=1e-9, atol=1e-12
+    )
+    # where nothing moves there is nowhere to go
+    here = one._state
+    one._extrapolate([here, here])
+    assert one._model_value(one._state) == one._model_value(here)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -97,7 +168,7 @@ def test_passes_are_counted():
 def test_steps_that_lead_nowhere_are_made_by_the_matrix(monkeypatch):
     problem = wide_problem(kind=sparse.csr_array)
     monkeypatch.setattr(
-        ColumnModel, "minimiser", lambda self, problem, at, features, accuracy: at.point
+        ColumnModel, "minimiser", lambda self, problem, at, features, accuracy: Reached(at.point, 0)
     )
     found = fit(problem, tol=1e-8)
     assert found.converged

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from safesift import penalties
 from safesift.design import DenseDesign, as_design
+from safesift.design import sparse as sparse_module
 from safesift.design.dense import ColumnSubset, some_columns
 from safesift.losses import LOSSES
 from safesift.problem.gram import WorkingGram
@@ -287,6 +288,25 @@ def test_columns_of_a_sparse_matrix_are_read_by_columns(dtype, intercept):
         expected = design.matrix[:, np.flatnonzero(features)]
         np.testing.assert_array_equal(part.matrix.toarray(), expected.toarray())
         np.testing.assert_array_equal(part.matrix.indices, expected.indices)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("n", [0, 1, 70])
+def test_blocks_are_sorted_by_columns(dtype, index, n, monkeypatch):
+    """Each into its own place, behind the blocks before: the copy is SciPy's, bit by bit."""
+    monkeypatch.setattr(sparse_module, "_BLOCK_ENTRIES", 60)
+    monkeypatch.setattr(sparse_module, "_ENTRIES_PER_COLUMN", 0)
+    X = sparse.random_array((n, 12), density=0.4, rng=np.random.default_rng(n), format="csr")
+    X = sparse.csr_array((100 * X).astype(dtype))
+    X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+    design = as_design(X)
+    assert n < 70 or design.block_rows < 20
+    found, expected = design.by_columns, X.tocsc()
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert found.dtype == dtype and found.shape == X.shape
+    np.testing.assert_array_equal(design._column_lengths, np.diff(expected.indptr))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic", "logistic", "squared"])

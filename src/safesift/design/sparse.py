@@ -30,6 +30,10 @@ _MANY_PAIRS, _STRIPES = 2**20, 4
 _PER_SORTED_ENTRY = 4
 
 
+# data, indices, indptr, offset and rows: see `arithmetic.compiled.csr`
+Entries = tuple[NDArray, NDArray, NDArray, int, NDArray]
+
+
 class CsrProducts(RowDesign):
     """The products of a `RowDesign` whose rows are rows of a CSR matrix.
 
@@ -58,7 +62,7 @@ class CsrProducts(RowDesign):
             tally.count(self.n_samples)
         return slices(self.n_samples, self.block_rows)
 
-    def _entries(self, rows: slice | NDArray) -> tuple[NDArray, NDArray, NDArray, int, NDArray]:
+    def _entries(self, rows: slice | NDArray) -> Entries:
         """What a compiled loop needs to know of rows; converted where it is not compiled for."""
         matrix, here = self.csr, self.csr_rows[rows]
         if matrix.dtype in COMPILED_TYPES:
@@ -66,6 +70,14 @@ class CsrProducts(RowDesign):
         start, stop = int(matrix.indptr[here[0]]), int(matrix.indptr[here[-1] + 1])
         data = matrix.data[start:stop].astype(np.float64)
         return data, matrix.indices[start:stop], matrix.indptr, start, here
+
+    def _squared_entries(self, rows: slice) -> Entries:
+        """The same for a_ij² in place of a_ij."""
+        data, indices, indptr, offset, here = self._entries(rows)
+        first = int(indptr[here[0]]) - offset
+        entries = slice(first, int(indptr[here[-1] + 1]) - offset)
+        squares = np.square(data[entries], dtype=np.float64)
+        return squares, indices[entries], indptr, offset + first, here
 
     # --- products ---------------------------------------------------------------------------
 
@@ -95,6 +107,12 @@ class CsrProducts(RowDesign):
         out = np.empty(self.n_samples)
         run(lambda rows: csr.norms_sq(*self._entries(rows), out[rows]), self._blocks_read())
         return out
+
+    def columns_sq(self, weights: Array) -> Array:
+        blocks = self._blocks_read()
+        return self._summed(
+            weights.shape[1:], lambda rows: weights[rows], blocks, self._squared_entries
+        )
 
     def gram_product(self, basis: Array, weights: Array) -> Array:
         basis = _plain(basis)
@@ -160,17 +178,22 @@ class CsrProducts(RowDesign):
             out += x[-1]
 
     def _summed(
-        self, shape: tuple[int, ...], load: Callable[[slice], Array], blocks: list[slice]
+        self,
+        shape: tuple[int, ...],
+        load: Callable[[slice], Array],
+        blocks: list[slice],
+        entries: Callable[[slice], Entries] | None = None,
     ) -> Array:
-        """Σ over the blocks of (their rows)ᵀ @ load(rows)."""
+        """Σ over the blocks of (their rows)ᵀ @ load(rows), or of other entries where theirs are."""
         from safesift.arithmetic.compiled import csr
 
         add = csr.add_transposed_many if shape else csr.add_transposed
+        entries = entries or self._entries
 
         def part(rows: slice) -> Array:
             u = _plain(load(rows))
             out = np.zeros((self.n_columns, *shape))
-            add(*self._entries(rows), u, out)
+            add(*entries(rows), u, out)
             if self.intercept:
                 out[-1] = u.sum(axis=0)
             return out
@@ -319,7 +342,21 @@ class SparseDesign(CsrProducts):
 
     @cached_property
     def _column_lengths(self) -> NDArray[np.intp]:
-        return np.bincount(self.matrix.indices, minlength=self.n_features)
+        return self._column_counts().sum(axis=0)
+
+    def _column_counts(self) -> NDArray[np.intp]:
+        """How many entries every column has in each of the blocks."""
+        from safesift.arithmetic.compiled import csr
+
+        blocks = slices(self.n_samples, self.block_rows)
+        counts = np.zeros((len(blocks), self.n_features), dtype=np.intp)
+        indices, indptr = self.matrix.indices, self.matrix.indptr
+
+        def count(k: int) -> None:
+            csr.count_columns(indices, indptr, blocks[k].start, blocks[k].stop, counts[k])
+
+        run(count, range(len(blocks)))
+        return counts
 
     def _out_of_rows(self, features: NDArray[np.intp]) -> Any:
         """Some columns, found in the rows."""
@@ -348,8 +385,26 @@ class SparseDesign(CsrProducts):
 
     @cached_property
     def by_columns(self) -> Any:
-        """A copy in CSC: reading some columns then costs their entries, and not all."""
-        return self.matrix.tocsc()
+        """A copy in CSC: reading some columns then costs their entries, and not all.
+
+        Every block knows where its entries of each column go: behind those of the blocks before.
+        """
+        from safesift.arithmetic.compiled import csr
+
+        data, indices, indptr = self.matrix.data, self.matrix.indices, self.matrix.indptr
+        blocks, counts = slices(self.n_samples, self.block_rows), self._column_counts()
+        starts = np.zeros(self.n_features + 1, dtype=indptr.dtype)
+        np.cumsum(counts.sum(axis=0), out=starts[1:])
+        places = np.cumsum(counts, axis=0) - counts + starts[:-1]
+        rows = np.empty(len(indices), dtype=np.result_type(indices.dtype, indptr.dtype))
+        values = np.empty_like(data)
+
+        def sort(k: int) -> None:
+            first, last = blocks[k].start, blocks[k].stop
+            csr.sort_entries(data, indices, indptr, first, last, places[k], values, rows)
+
+        run(sort, range(len(blocks)))
+        return sparse.csc_array((values, rows, starts), shape=self.matrix.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -47,7 +47,7 @@ _ROUNDING = 1e-12
 _FEW = 20
 # features that may be left for an ellipsoid to be worth it, at all; and where a rough solution was
 # enough, of which it decides little: a relative gap of that or more
-_MOST, _MOST_ROUGHLY, _ROUGH = 8000, 400, 1e-4
+_MOST, _MOST_ROUGHLY, _ROUGH = 8000, 400, 1e-6
 # of its diagonal, what is added at most to a matrix that is singular to rounding
 _MOST_RIDGE = 1e-6
 # and by what factor more is added where it does not do

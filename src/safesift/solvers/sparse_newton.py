@@ -23,7 +23,7 @@ from safesift.problem.problem import Problem
 from safesift.regions import Region
 from safesift.regions.energy import GapEnergy
 from safesift.solvers.base import Proposal, Solver, Steps, register
-from safesift.solvers.column_model import Accuracy, ColumnModel
+from safesift.solvers.column_model import Accuracy, ColumnModel, Reached
 from safesift.solvers.costs import LARGEST, mean_row_length
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
@@ -57,8 +57,9 @@ _ALL_ROWS = 10
 _ROUGH = 0.1
 # the model is solved to this share of the gap aimed at, or of the slopes that belong to it
 _INNER, _SLOPES, _MOST_STEPS = 1e-4, 0.3, 50
-# relative gap at which few rows are in doubt
-_SHARP = 1e-6
+# relative gap at which few rows are in doubt, and where a working set is large, so that it takes
+# long to decide those, one at which hardly any are; a step leads there from a small one
+_SHARP, _SHARPER, _SMALL = 1e-6, 1e-8, 1e-5
 # entries of a matrix from which on a start from a sample of the rows is worth its steps
 _LARGE = 2e6
 # what a level costs at least
@@ -113,8 +114,11 @@ class SparseNewton(Solver):
         Of a loss of quadratic pieces one step more then costs less than to decide the rows that a
         larger gap leaves in doubt.
         """
-        problem = level.problem
-        sharp = _SHARP if self.sharpens and problem.loss.quadratic_rays else math.inf
+        problem, sharp = level.problem, math.inf
+        if problem.loss.quadratic_rays:
+            small = max(level.gap, level.asked) <= _SMALL * problem.reference
+            by_columns = _SHARPER if small else math.inf
+            sharp = _SHARP if self.sharpens else by_columns
         return min(level.target, sharp * problem.reference)
 
     def region(self, level: Level) -> Region | None:
@@ -133,7 +137,7 @@ class SparseNewton(Solver):
             by_columns = self._column_model(level)
             before = level.at
             if by_columns is not None and not in_vain:
-                point, self._promised = self._step_by_columns(level, by_columns), 0.0
+                point, self._promised = self._step_by_columns(level, by_columns)
             else:
                 point = yield from self._step_by_gram(level, is_first)
             gained = yield Proposal(point=point, searches=True, promised=self._promised)
@@ -142,7 +146,8 @@ class SparseNewton(Solver):
             if gained:
                 continue
             # rows that change piece may send steps by columns to and fro: others know of them
-            if in_vain or by_columns is None or self._inside.sum() > LARGEST:
+            many = self._inside.sum() > LARGEST
+            if in_vain or by_columns is None or many or level.converged:
                 return
             in_vain = True
 
@@ -156,11 +161,11 @@ class SparseNewton(Solver):
             self._columns = ColumnModel(self._sparse)
         return self._columns
 
-    def _step_by_columns(self, level: Level, columns: ColumnModel) -> Array:
-        problem, at = level.problem, level.at
+    def _step_by_columns(self, level: Level, columns: ColumnModel) -> Reached:
+        problem, at, aim = level.problem, level.at, self._aim(level)
         # slopes that exceed alpha by a share cost about that share of the objective
         threshold = problem.penalty.sparse_threshold(problem.alpha)
-        enough = _SLOPES * threshold * level.target / max(at.value, level.target)
+        enough = _SLOPES * threshold * aim / max(at.value, aim)
         return columns.minimiser(problem, at, self._inside, Accuracy(enough, self._rough(level)))
 
     def _step_by_gram(self, level: Level, is_first: bool) -> Computation[Array]:

@@ -143,3 +143,24 @@ def take_entries(data, indices, indptr, first, last, place, starts, out_data, ou
             column = place[_index(indices[entry])]
             out_data[at], out_indices[at] = data[entry], column
             at += column >= 0
+
+
+@_compiled
+def count_columns(indices, indptr, first, last, counts):
+    """counts_j += how many entries the rows first to last have in column j."""
+    for entry in range(_index(indptr[first]), _index(indptr[last])):
+        counts[_index(indices[entry])] += 1
+
+
+@_compiled
+def sort_entries(data, indices, indptr, first, last, places, out_data, out_rows):
+    """Write the entries of the rows first to last by columns, from places_j on for column j.
+
+    `places` is changed.
+    """
+    for i in range(first, last):
+        for entry in range(_index(indptr[i]), _index(indptr[i + 1])):
+            column = _index(indices[entry])
+            place = _index(places[column])
+            out_data[place], out_rows[place] = data[entry], i
+            places[column] += 1

@@ -15,45 +15,53 @@ _index = np.uint64
 
 
 @_reordered
-def curvatures(data, indices, indptr, features, weights, out):
-    """out_k = Σ_i weights_i a_ij² for j = features_k."""
+def expand(columns, features, loads, weights, gradient, bends, sums):
+    """Σ_i loads_i a_ij, Σ_i weights_i a_ij² and Σ_i weights_i a_ij for j = features_k."""
+    data, indices, indptr = columns
     for k in range(len(features)):
         j = features[k]
-        value = 0.0
+        pull = bend = along = 0.0
         for entry in range(_index(indptr[j]), _index(indptr[j + 1])):
-            value += weights[_index(indices[entry])] * data[entry] * data[entry]
-        out[k] = value
+            i, value = _index(indices[entry]), data[entry]
+            weighted = weights[i] * value
+            pull += loads[i] * value
+            bend += weighted * value
+            along += weighted
+        gradient[k], bends[k], sums[k] = pull, bend, along
 
 
 @_reordered
 def lasso_epoch(
-    data, indices, indptr, features, which, weights, bends, gradient, threshold, ridge, coef, moved
+    columns, features, which, weights, gradient, bends, follows, threshold, ridge, coef, moved
 ):  # fmt: skip
-    """A step on each x_k for k in `which`; by how much the worst slope was off.
+    """A step on each x_k for k in `which`; by how much the worst slope was off, and a shift.
 
-    The model is gradientᵀd + ½Σ weights_i (a_iᵀd)² + ½ridge‖x‖² + threshold‖x‖₁, where x has moved
-    by d, and its predictions by `moved`. `bends` are its second derivatives; x_k is the coefficient
-    of column features_k.
+    The model is gradientᵀd + ½Σ weights_i (a_iᵀd + shift)² + ½ridge‖x‖² + threshold‖x‖₁, where x
+    has moved by d, and its predictions by `moved` and by the shift, which is returned. A step of δ
+    on x_k shifts them by −follows_k·δ, as an intercept that stays at its best does. `bends` are the
+    second derivatives along that way; x_k is the coefficient of column features_k.
     """
-    worst = 0.0
+    data, indices, indptr = columns
+    worst = shift = 0.0
     for n in range(len(which)):
         k = which[n]
-        j, bend = features[k], bends[k]
+        j, bend, follow = features[k], bends[k], follows[k]
         if bend <= 0.0:
             continue
         slope = gradient[k] + ridge * coef[k]
         for entry in range(_index(indptr[j]), _index(indptr[j + 1])):
             i = _index(indices[entry])
-            slope += data[entry] * (weights[i] * moved[i])
+            slope += data[entry] * (weights[i] * (moved[i] + shift))
         target = coef[k] - slope / bend
         size = abs(target) - threshold / bend
         change = (np.sign(target) * size if size > 0.0 else 0.0) - coef[k]
         if change != 0.0:
             coef[k] += change
+            shift -= follow * change
             worst = max(worst, bend * abs(change))
             for entry in range(_index(indptr[j]), _index(indptr[j + 1])):
                 moved[_index(indices[entry])] += change * data[entry]
-    return worst
+    return worst, shift
 
 
 @_reordered
