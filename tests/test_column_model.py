@@ -21,7 +21,9 @@ from tests.test_sparse_newton import assert_solves, fit, wide_problem
 @pytest.fixture(autouse=True)
 def by_columns(monkeypatch):
     """However few features there are."""
+    monkeypatch.setattr(module, "_WIDE", 0)
     monkeypatch.setattr(module, "_MANY", 0)
+    monkeypatch.setattr(module, "_ENTRIES", dict.fromkeys((False, True), np.inf))
 
 
 @settings(max_examples=120)
@@ -186,7 +188,6 @@ def test_a_path_with_many_features(monkeypatch):
     paths = {}
     for many in (0, 10**6):
         monkeypatch.setattr(module, "_MANY", many)
-        monkeypatch.setattr(module, "_MANY_FROM_AFAR", many)
         paths[many] = safe_path(X, y, alphas=alphas, penalty="l1", tol=1e-9, fit_intercept=False)
         assert (paths[many].relative_gaps <= 1e-9).all()
     np.testing.assert_allclose(paths[0].coefs, paths[10**6].coefs, atol=2e-3)

@@ -306,7 +306,7 @@ def test_blocks_are_sorted_by_columns(dtype, index, n, monkeypatch):
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     assert found.dtype == dtype and found.shape == X.shape
-    np.testing.assert_array_equal(design._column_lengths, np.diff(expected.indptr))
+    np.testing.assert_array_equal(design.column_lengths, np.diff(expected.indptr))
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "safe_logistic", "logistic", "squared"])

@@ -97,3 +97,15 @@ def test_a_factor_is_handed_over(n_active):
     rows, factor = np.flatnonzero(active), np.tril(out[:n_active, :n_active])
     np.testing.assert_array_equal(order[:n_active], rows)
     np.testing.assert_allclose(factor @ factor.T, H[np.ix_(rows, rows)], atol=1e-10)
+
+
+def test_what_depends_on_the_others_gets_a_factor_of_its_own():
+    """A border would solve for what is left of it after rounding, which has no sign."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 40))
+    rows[:, -1] = rows[:, :3].sum(axis=1) + 1e-7 * rng.normal(size=400)
+    H, active = rows.T @ rows, np.arange(40) < 39
+    found = Systems(H)
+    found.solve(active, rng.normal(size=40))
+    found.solve(np.ones(40, dtype=bool), rng.normal(size=40))
+    assert found.exact

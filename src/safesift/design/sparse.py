@@ -6,7 +6,7 @@ Products with rows of a CSR matrix by compiled loops, on several threads.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -148,9 +148,12 @@ class CsrProducts(RowDesign):
         return out
 
     def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
-        if any(part.features is not None or part.only is not None for part in parts):
+        if any(part.features is not None for part in parts):
             return super()._grams(parts)
-        grams = [_GramOfPart(self, part) for part in parts]
+        grams = [
+            _GramOfPart(self, part) if part.only is None else _ProductsOfPart(self, part)
+            for part in parts
+        ]
         n_stripes, blocks = self._n_stripes, self._blocks_read()
 
         def fill(stripe: int) -> None:
@@ -209,27 +212,44 @@ def _plain(values: Array) -> Array:
     return np.ascontiguousarray(values, dtype=np.float64)
 
 
-class _GramOfPart:
-    """The Gram matrix of some rows, a block at a time: sums of blocks are added up."""
+class _SumOfPart(ABC):
+    """A matrix of sums over some rows, a block at a time: sums of blocks are added up."""
 
-    def __init__(self, design: CsrProducts, part: GramPart) -> None:
-        p = design.n_features
+    def __init__(self, design: CsrProducts, part: GramPart, shape: tuple[int, int]) -> None:
         self._design, self._part = design, part
-        self._total, self._partial = np.zeros((2, p, p))
-        self._ones = np.zeros(p)
+        self._total, self._partial = np.zeros((2, *shape))
 
     def add(self, rows: slice, stripe: int, n_stripes: int) -> None:
         """Add the rows of a block to a stripe of the matrix."""
-        from safesift.arithmetic.compiled.csr import add_gram, add_transposed
-
         first, last = np.searchsorted(self._part.rows, (rows.start, rows.stop))
         if first == last:
             return
         entries = self._design._entries(self._part.rows[first:last])
-        weights, mine = self._part.weights[first:last], slice(stripe, None, n_stripes)
-        add_gram(*entries, weights, stripe, n_stripes, self._partial)
+        self._add(entries, self._part.weights[first:last], stripe, n_stripes)
+        mine = slice(stripe, None, n_stripes)
         self._total[mine] += self._partial[mine]
         self._partial[mine] = 0.0
+
+    @abstractmethod
+    def _add(self, entries: Entries, weights: Array, stripe: int, n_stripes: int) -> None:
+        """Add some rows to a stripe of the sum of their block."""
+
+    @abstractmethod
+    def whole(self) -> Array:
+        """The matrix, the column of ones included."""
+
+
+class _GramOfPart(_SumOfPart):
+    """The Gram matrix of some rows."""
+
+    def __init__(self, design: CsrProducts, part: GramPart) -> None:
+        super().__init__(design, part, (design.n_features, design.n_features))
+        self._ones = np.zeros(design.n_features)
+
+    def _add(self, entries: Entries, weights: Array, stripe: int, n_stripes: int) -> None:
+        from safesift.arithmetic.compiled.csr import add_gram, add_transposed
+
+        add_gram(*entries, weights, stripe, n_stripes, self._partial)
         if self._design.intercept and stripe == 0:
             ones = np.zeros_like(self._ones)
             add_transposed(*entries, weights, ones)
@@ -243,6 +263,25 @@ class _GramOfPart:
             return gram
         ones, weight = self._ones, self._part.weights.sum()
         return np.block([[gram, ones[:, None]], [ones[None], np.array([[weight]])]])
+
+
+class _ProductsOfPart(_SumOfPart):
+    """Some of its rows: products of some columns with all of them."""
+
+    def __init__(self, design: CsrProducts, part: GramPart) -> None:
+        assert part.only is not None, "of a whole matrix half is computed"
+        super().__init__(design, part, (len(part.only), design.n_columns))
+        self._places = np.full(design.n_features, -1)
+        self._places[part.only] = np.arange(len(part.only))
+
+    def _add(self, entries: Entries, weights: Array, stripe: int, n_stripes: int) -> None:
+        from safesift.arithmetic.compiled.csr import add_products
+
+        ones = self._design.intercept
+        add_products(*entries, weights, self._places, ones, stripe, n_stripes, self._partial)
+
+    def whole(self) -> Array:
+        return self._total
 
 
 # entries of a block: so many that a thread is worth its start, and for every column so many that
@@ -338,10 +377,11 @@ class SparseDesign(CsrProducts):
 
     def _many_entries(self, features: NDArray[np.intp]) -> bool:
         """Whether to go through all rows costs less than to sort the entries of some columns."""
-        return _PER_SORTED_ENTRY * int(self._column_lengths[features].sum()) > self.matrix.nnz
+        return _PER_SORTED_ENTRY * int(self.column_lengths[features].sum()) > self.matrix.nnz
 
     @cached_property
-    def _column_lengths(self) -> NDArray[np.intp]:
+    def column_lengths(self) -> NDArray[np.intp]:
+        """How many entries every column has."""
         return self._column_counts().sum(axis=0)
 
     def _column_counts(self) -> NDArray[np.intp]:

@@ -224,13 +224,13 @@ class _Descent:
             pred = self._pred + self._moved
             reached = self._value(pred)
             if not reached <= value + 8 * EPS * abs(value):
-                best = Reached(before, began - value)
+                best = Reached(before, max(began - value, 0.0))
                 return Reached(self._point, math.inf) if first is None else best
             value, first = reached, worst if first is None else first
             if accuracy.reached(worst, first):
                 break
             self._expand(pred)
-        return Reached(self._point, began - value)
+        return Reached(self._point, max(began - value, 0.0))
 
     @property
     def _point(self) -> Array:

@@ -210,10 +210,13 @@ def _searched(model: Model, weight: float, start: Array) -> _SignSearch:
     search = _SignSearch(model, weight, start)
     if search.exchange() or (search.follow() and search.exchange()):
         return search
+    least = math.inf
     for _ in range(20 + 2 * model.p):
         search.settle()
-        if not search.enter():
+        # at the end of the arithmetic a coordinate may enter and leave for ever
+        if not search.value < least or not search.enter():
             break
+        least = search.value
     return search
 
 
@@ -314,6 +317,13 @@ class _SignSearch:
         self.active[chosen] = True
         self.signs[chosen] = -np.sign(gradient[chosen])
         return True
+
+    @property
+    def value(self) -> float:
+        """What is minimised."""
+        u, model = self.u, self.model
+        smooth = float(u @ (0.5 * (model.H @ u) + model.b))
+        return smooth + self.weight * float(np.abs(u[: model.p]).sum())
 
     def weight_per_norm(self) -> float:
         """By how much the weight must grow for ‖u‖₁ to fall by 1, while the signs hold."""

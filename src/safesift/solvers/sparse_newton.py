@@ -44,9 +44,11 @@ _FEW, _FEW_FROM_AFAR = 100, 1000
 # up to so many columns of sparse rows all features are in the working set: their matrix costs what
 # the rows have entries, and to pick columns out of such rows takes longer than it saves
 _FEW_COLUMNS = 400
-# beyond so many features of sparse rows, a step goes from column to column: where steps begin far
-# from the solution, a matrix of some of many features, which come and go, is not worth it
-_MANY, _MANY_FROM_AFAR = 600, 50
+# of rows of so many features, a step on so many goes from column to column: at once where steps
+# begin far from the solution, since a matrix of some of many features, which come and go, is not
+# worth it; later if the columns have at most so many entries for every entry of a matrix. Without
+# an intercept, which makes columns less alike, epochs need more
+_WIDE, _MANY, _ENTRIES = 600, 50, {False: 10.0, True: 100.0}
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
@@ -125,12 +127,16 @@ class SparseNewton(Solver):
         return level.screening.region or GapEnergy(self._gram)
 
     def steps(self, level: Level) -> Steps:
-        if level.past is not None:
-            self._moved = level.past.movement
+        past = level.past
+        if past is not None:
+            self._moved = past.movement
         elif not level.begun and self._start is None and _is_large(level.problem):
             sampled = yield OnASample(level.problem, self.settings, self.name)
             self._start = None if sampled is None else sampled.at.point
-        yield from self.arrive(level)
+        yield from self.arrive(level, 0.0 if past is None else math.inf)
+        if past is not None:
+            # from one alpha to the next the objective falls by about what it was off before
+            self._promised = abs(past.at.value - level.at.value)
         is_first, in_vain = True, False
         while True:
             self._inside = self._working_set(level, is_first)
@@ -153,9 +159,11 @@ class SparseNewton(Solver):
 
     def _column_model(self, level: Level) -> ColumnModel | None:
         """For steps from column to column, where the working set is large; None for others."""
-        n_features = level.problem.design.n_features
-        many = _MANY_FROM_AFAR if level.past is None and n_features > _MANY else _MANY
-        if self._sparse is None or int(self._inside.sum()) <= many:
+        k = int(self._inside.sum())
+        if self._sparse is None or self._sparse.n_features <= _WIDE or k <= _MANY:
+            return None
+        most = math.inf if level.past is None else _ENTRIES[level.problem.fit_intercept] * k * k
+        if self._sparse.column_lengths[self._inside].sum() > most:
             return None
         if self._columns is None:
             self._columns = ColumnModel(self._sparse)

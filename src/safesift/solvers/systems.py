@@ -19,6 +19,8 @@ Rows = NDArray[np.intp]
 
 # as many changes as this share of the coordinates there are, beyond which a new factor is made
 _CHANGED = 0.1
+# the share that is left of a coordinate that depends on those there are: its sign would be noise
+_DEPENDENT = 1e-10
 
 
 class Systems:
@@ -102,10 +104,12 @@ class Systems:
             rest = -border.T @ solved
             rest[n_left:, n_left:] += self.H[np.ix_(entered, entered)]
             target = np.concatenate([np.zeros(n_left), right[entered]]) - border.T @ inside
-            try:
-                around = np.linalg.solve(rest, target)
-            except np.linalg.LinAlgError:
+            sizes = np.concatenate([-np.diag(rest)[:n_left], np.diag(self.H)[entered]])
+            scales = 1.0 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
+            rest *= scales[:, None] * scales
+            if not np.linalg.svd(rest, compute_uv=False)[-1] > _DEPENDENT:
                 return None
+            around = scales * np.linalg.solve(rest, scales * target)
             inside -= solved @ around
             u[entered] = around[n_left:]
         u[rows] = inside

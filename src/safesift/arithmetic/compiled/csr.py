@@ -119,6 +119,28 @@ def add_gram(data, indices, indptr, offset, rows, weights, stripe, n_stripes, ou
 
 
 @_compiled
+def add_products(
+    data, indices, indptr, offset, rows, weights, places, ones, stripe, n_stripes, out
+):  # fmt: skip
+    """out_k += Σ weights_i a_ij a_i where column j has the place k, and not −1.
+
+    With `ones`, a_i ends with a one that is not stored. Stripes are those of `add_gram`.
+    """
+    for i in range(len(rows)):
+        row = rows[i]
+        start, stop = _index(indptr[row] - offset), _index(indptr[row + 1] - offset)
+        for first in range(start, stop):
+            place = places[_index(indices[first])]
+            if place >= 0 and place & (n_stripes - 1) == stripe:
+                scaled = weights[i] * data[first]
+                target = out[place]
+                for second in range(start, stop):
+                    target[_index(indices[second])] += scaled * data[second]
+                if ones:
+                    target[-1] += scaled
+
+
+@_compiled
 def count_entries(indices, indptr, first, last, place, counts):
     """counts_i = how many entries of row i, first to last, are in columns with a place (not -1)."""
     for i in range(first, last):
