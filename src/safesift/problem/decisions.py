@@ -100,7 +100,7 @@ class Decisions(Brief):
     def nothing(cls, problem: Problem) -> Decisions:
         """No sample is decided but those without weight."""
         dropped = problem.weights == 0
-        which = np.where(dropped, 0, -1).astype(np.int8)
+        which = dropped.astype(np.int8) - np.int8(1)
         return cls(dropped, np.zeros_like(dropped), (Piece(-np.inf, np.inf),), which)
 
     @property
@@ -189,16 +189,29 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
     which, flat = (np.empty_like(problem.weights, dtype=kind) for kind in (np.int8, bool))
     for rows in problem.design.sample_blocks:
         part = bounds.take(rows)
-        found = np.where(problem.weights[rows] == 0, 0, -1).astype(np.int8)
-        level = found == 0
+        level = problem.weights[rows] == 0
+        found = level.astype(np.int8) - np.int8(1)
         for k, piece in enumerate(problem.pieces, start=1):
-            inside = (part.lower > piece.lower[rows]) & (part.upper < piece.upper[rows])
-            inside &= found < 0
-            np.copyto(found, np.int8(k), where=inside)
-            level |= inside & (piece.quadratic[rows] == 0) & (piece.linear[rows] == 0)
+            _mark(part, _piece_of(piece, rows), k, found, level)
         which[rows], flat[rows] = found, level
     decisions = Decisions(flat, (which >= 0) & ~flat, pieces, which)
     return decisions if fold == "always" else decisions.folding(problem, fold)
+
+
+def _mark(bounds: Bounds, piece: Piece, number: int, which: NDArray[np.int8], flat: Mask) -> None:
+    """Note the samples that are strictly inside of a piece and of none before, and if it is flat.
+
+    In one loop, or where samples are on a device by its operations.
+    """
+    if isinstance(which, np.ndarray):
+        from safesift.arithmetic.compiled import verdicts
+
+        ends = piece.lower, piece.upper, piece.quadratic, piece.linear
+        verdicts.mark(*bounds, *ends, number, which, flat)
+        return
+    inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
+    np.copyto(which, np.int8(number), where=inside)
+    flat |= inside & (piece.quadratic == 0) & (piece.linear == 0)
 
 
 def in_doubt(problem: Problem, bounds: Bounds) -> Mask:

@@ -183,10 +183,17 @@ class _BallBounds:
     design: Design
 
     def take(self, rows: slice) -> Bounds:
-        known, design = self.near.known, self.design
-        pred, widths = known.pred[rows], self.near.radius * design.row_norms[rows]
-        reach = widths + self.near.ball.error(design, known, widths, rows)
-        return clean(Bounds(pred - reach, pred + reach))
+        known, design, ball = self.near.known, self.design, self.near.ball
+        pred, norms = known.pred[rows], design.row_norms[rows]
+        if not isinstance(pred, np.ndarray):
+            widths = self.near.radius * norms
+            reach = widths + ball.error(design, known, widths, rows)
+            return clean(Bounds(pred - reach, pred + reach))
+        from safesift.arithmetic.compiled.verdicts import enclose
+
+        bounds = Bounds(np.empty_like(pred), np.empty_like(pred))
+        enclose(pred, norms, self.near.radius, *ball.errors(design, known), *bounds)
+        return bounds
 
 
 def _columns(center: Center) -> Mask:

@@ -169,7 +169,8 @@ class Level:
     def over(self) -> Past:
         """What the next level may want to know."""
         first = self.at if self._first is None else self._first
-        return Past(self.at, np.abs(self.at.pred - first.pred), self.past is not None)
+        moved = self.at.pred - first.pred
+        return Past(self.at, np.abs(moved, out=moved), self.past is not None)
 
     @property
     def begun(self) -> bool:

@@ -151,8 +151,9 @@ class Newton(Solver):
             return np.flatnonzero(screening.undecided(level.certificate))
         if not screening.guesses or movement is None or not problem.pieces:
             return None
-        typical = _MEAN_SHARE * float(problem.shares @ movement)
-        return may_leave_piece(problem, level.at, _FURTHER * movement + typical)
+        reach = _FURTHER * movement
+        reach += _MEAN_SHARE * float(problem.shares @ movement)
+        return may_leave_piece(problem, level.at, reach)
 
     def _settled(
         self, level: Level, rows: NDArray[np.intp], steps: NewtonSteps

@@ -92,12 +92,20 @@ def may_leave_piece(problem: Problem, at: Evaluation, reach: Array) -> Rows:
     def near(pred: Array, rows: slice) -> Mask:
         room = np.zeros_like(pred)
         for piece in problem.pieces:
-            # negative on the other pieces
-            ends = np.minimum(pred - piece.lower[rows], piece.upper[rows] - pred)
-            np.maximum(room, ends, out=room)
+            _deepen(pred, piece.lower[rows], piece.upper[rows], room)
         return room <= reach[rows]
 
     return _carrying(problem, at, near)
+
+
+def _deepen(pred: Array, lower: Array, upper: Array, room: Array) -> None:
+    """room = max(room, the distance to the nearer end of a piece); that is negative outside."""
+    if isinstance(pred, np.ndarray):
+        from safesift.arithmetic.compiled import verdicts
+
+        verdicts.deepen(pred, lower, upper, room)
+    else:
+        np.maximum(room, np.minimum(pred - lower, upper - pred), out=room)
 
 
 def near_kinks(problem: Problem, at: Evaluation, reach: Array) -> Rows:

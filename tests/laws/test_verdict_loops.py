@@ -1,0 +1,62 @@
+"""Compiled verdicts are those of NumPy's formulas, bit by bit, infinities and NaN among them."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from safesift.arithmetic.compiled import verdicts
+from safesift.arithmetic.numerics import EPS
+from safesift.problem.decisions import Bounds
+from safesift.regions.base import clean
+
+NUMBERS = st.one_of(
+    st.sampled_from([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324]),
+    st.floats(-3.0, 3.0),
+)
+SIZES = st.one_of(st.sampled_from([0.0, 1.0, 1e300, np.inf]), st.floats(0.0, 3.0))
+
+
+def columns(data, numbers, *, n, k):
+    return data.draw(hnp.arrays(np.float64, (k, n), elements=numbers))
+
+
+@given(data=st.data(), n=st.integers(0, 9))
+def test_enclosures_are_those_of_the_formula(data, n):
+    pred, norms = columns(data, NUMBERS, n=n, k=1)[0], columns(data, SIZES, n=n, k=1)[0]
+    radius, relative, absolute = (data.draw(SIZES) for _ in range(3))
+    found = Bounds(np.empty(n), np.empty(n))
+    verdicts.enclose(pred, norms, radius, relative, absolute, *found)
+    with np.errstate(all="ignore"):
+        widths = radius * norms
+        error = relative * norms + 4 * EPS * (np.abs(pred) + widths) + absolute
+        reach = widths + error
+        expected = clean(Bounds(pred - reach, pred + reach))
+    np.testing.assert_array_equal(found.lower, expected.lower)
+    np.testing.assert_array_equal(found.upper, expected.upper)
+
+
+@given(data=st.data(), n=st.integers(0, 9))
+def test_pieces_are_those_of_the_formula(data, n):
+    """Strictly inside, of the first of them; and what is known already stays."""
+    lower, upper, least, most = columns(data, NUMBERS, n=n, k=4)
+    quadratic, linear = columns(data, st.sampled_from([0.0, 1.0, -1.0]), n=n, k=2)
+    which = data.draw(hnp.arrays(np.int8, n, elements=st.integers(-1, 1)))
+    flat = which == 0
+    inside = (lower > least) & (upper < most) & (which < 0)
+    expected = np.where(inside, np.int8(2), which)
+    level = np.where(inside, (quadratic == 0) & (linear == 0), flat)
+    verdicts.mark(lower, upper, least, most, quadratic, linear, 2, which, flat)
+    np.testing.assert_array_equal(which, expected)
+    np.testing.assert_array_equal(flat, level)
+
+
+@given(data=st.data(), n=st.integers(0, 9))
+def test_room_is_that_of_the_formula(data, n):
+    pred, least, most = columns(data, st.floats(-3.0, 3.0), n=n, k=3)
+    room = columns(data, st.floats(0.0, 3.0), n=n, k=1)[0]
+    expected = np.maximum(room, np.minimum(pred - least, most - pred))
+    verdicts.deepen(pred, least, most, room)
+    np.testing.assert_array_equal(room, expected)
