@@ -9,6 +9,7 @@ from scipy import sparse
 
 from safesift import penalties, safe_path
 from safesift.arithmetic.tally import counting
+from safesift.solvers import column_model
 from safesift.solvers import sparse_newton as module
 from safesift.solvers.column_model import Accuracy, ColumnModel, Face, Reached, _Descent
 from safesift.solvers.records import Settings
@@ -58,12 +59,43 @@ def test_the_problem_in_some_features_is_minimised(intercept):
     coef, _ = problem.split(found.point)
     assert not coef[~may].any() and np.count_nonzero(coef) > 5
     reached = problem.evaluate(found.point)
+    assert found.settled
     assert found.gain == pytest.approx(at.value - reached.value, rel=1e-9) and found.gain > 0
     slopes, first = reached.loss_gradient[:400], np.abs(at.loss_gradient[:400][may]).max() - 0.01
     moved, still = may & (coef != 0), may & (coef == 0)
     np.testing.assert_allclose(slopes[moved], -0.01 * np.sign(coef[moved]), atol=1e-5 * first)
     assert (np.abs(slopes[still]) <= 0.01 + 1e-5 * first).all()
     assert np.abs(reached.loss_gradient[400:]).max(initial=0.0) <= 1e-5 * first
+
+
+def test_models_that_lead_uphill_are_followed_as_far_as_they_lead_down(monkeypatch):
+    """Far out the logistic loss hardly curves, and its model knows nothing of where it does."""
+    shortened, right = [], _Descent._between
+    monkeypatch.setattr(
+        _Descent, "_between", lambda self, *ends: (shortened.append(1), right(self, *ends))[1]
+    )
+    problem = wide_problem("logistic", alpha=0.003, kind=sparse.csr_array)
+    everything = np.ones(400, dtype=bool)
+    for far in (1.0, 3.0):
+        at = problem.evaluate(np.full(400, far))
+        found = ColumnModel(problem.design).minimiser(problem, at, everything, Accuracy(0.0, 1e-3))
+        assert found.gain > 0.5 * at.value
+        assert found.gain == pytest.approx(at.value - problem.primal(found.point), rel=1e-9)
+    assert shortened
+
+
+def test_steps_that_creep_are_made_by_the_matrix(monkeypatch):
+    """A gain each time, and never there: not for hundreds of steps."""
+    monkeypatch.setattr(column_model, "_MOST_EPOCHS", 1)
+    problem = wide_problem(kind=sparse.csr_array)
+    by_matrix, right = [], module.SparseNewton._step_by_gram
+    monkeypatch.setattr(
+        module.SparseNewton,
+        "_step_by_gram",
+        lambda self, *a: (by_matrix.append(1), right(self, *a))[1],
+    )
+    found = fit(problem, tol=1e-8)
+    assert found.converged and by_matrix and found.n_iter < 10
 
 
 def test_no_pass_is_needed_from_model_to_model():
@@ -170,7 +202,9 @@ def test_passes_are_counted():
 def test_steps_that_lead_nowhere_are_made_by_the_matrix(monkeypatch):
     problem = wide_problem(kind=sparse.csr_array)
     monkeypatch.setattr(
-        ColumnModel, "minimiser", lambda self, problem, at, features, accuracy: Reached(at.point, 0)
+        ColumnModel,
+        "minimiser",
+        lambda self, problem, at, features, accuracy: Reached(at.point, 0.0, True),
     )
     found = fit(problem, tol=1e-8)
     assert found.converged

@@ -18,7 +18,6 @@ and no pass over the data.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -34,6 +33,7 @@ from safesift.problem.evaluation import Evaluation
 from safesift.problem.passes import Computation, alone
 from safesift.problem.problem import Problem
 from safesift.solvers.conjugate_gradients import conjugate_gradients
+from safesift.solvers.line_search import best_share
 from safesift.solvers.quadratic import orthant_step
 
 Array = NDArray[np.float64]
@@ -106,15 +106,15 @@ class Face:
         return float(self.slopes @ change) + 0.5 * curved + float(self.threshold @ longer)
 
 
-# epochs over all features; after each, others over those that are not zero, until slopes are off by
-# a share only of what they were; after so many of these they are extrapolated, as long as those
-# many make slopes smaller by that factor
+# so many epochs over all features, whatever the model; after each, others over those that are not
+# zero, until slopes are off by a share only of what they were; after so many of these they are
+# extrapolated, as long as those many make slopes smaller by that factor
 _MOST_EPOCHS, _SETTLED, _DEPTH, _PROGRESS = 50, 0.1, 3, 0.5
 # what is added to the products of moves, which may depend on each other
 _BARELY = 1e-12
 # a model is minimised until slopes are off by this share of what they were, where the next one
-# will be another; and there are so many models at most
-_MODEL, _MOST_MODELS = 0.1, 20
+# will be another
+_MODEL = 0.1
 
 
 # what is added to the curvature of columns, relative to the largest: some have none
@@ -133,13 +133,20 @@ class Accuracy:
 
 
 class Reached(NamedTuple):
-    """A point, and by how much the objective is less than where the way there began.
+    """A point, and what is known of it.
 
-    Infinite where it may be more.
+    Attributes
+    ----------
+    point : array
+    gain : float
+        By how much the objective is less than where the way there began.
+    settled : bool
+        Whether it is as near to the minimiser as was asked for: epochs may creep.
     """
 
     point: Array
     gain: float
+    settled: bool
 
 
 class ColumnModel:
@@ -158,9 +165,6 @@ class ColumnModel:
         self, problem: Problem, at: Evaluation, features: Mask, accuracy: Accuracy
     ) -> Reached:
         """A point that is as near to the minimiser in these features as is asked for.
-
-        Where the first model leads uphill, its minimiser: whoever asks looks for something better
-        on the way there.
 
         Parameters
         ----------
@@ -183,6 +187,15 @@ class State(NamedTuple):
     moved: Array
 
 
+def mean(states: Sequence[State], weights: Sequence[float] | Array) -> State:
+    """Σ weights_k states_k."""
+    coef, intercept, moved = (
+        sum(weight * part for weight, part in zip(weights, parts, strict=True))
+        for parts in zip(*states, strict=True)
+    )
+    return State(coef, float(intercept), moved)
+
+
 class _Descent:
     """The way to the minimiser of one model after another."""
 
@@ -195,6 +208,7 @@ class _Descent:
         self._chosen = np.flatnonzero(features)
         self._coef, self._intercept = at.point[self._chosen], problem.split(at.point)[1]
         self._threshold = problem.penalty.sparse_threshold(problem.alpha)
+        self._left = _MOST_EPOCHS
         self._expand(at.pred)
 
     def _expand(self, pred: Array) -> None:
@@ -216,21 +230,23 @@ class _Descent:
         self._bends += _RIDGE * float(self._bends.max(initial=0.0)) + problem.strong_convexity
 
     def run(self, accuracy: Accuracy) -> Reached:
-        began = value = self._value(self._pred)
         roughly, first = replace(accuracy, share=max(_MODEL, accuracy.share)), None
-        for _ in range(_MOST_MODELS):
-            before = self._point
+        began = value = self._value(self._state)
+        while True:
+            here = self._state
             worst = self._minimise(roughly)
-            pred = self._pred + self._moved
-            reached = self._value(pred)
+            first = worst if first is None else first
+            settled = accuracy.reached(worst, first)
+            if not self._value(self._state) <= value + 8 * EPS * abs(value):
+                self._state, settled = self._between(here, self._state), False
+            reached = self._value(self._state)
             if not reached <= value + 8 * EPS * abs(value):
-                best = Reached(before, max(began - value, 0.0))
-                return Reached(self._point, math.inf) if first is None else best
-            value, first = reached, worst if first is None else first
-            if accuracy.reached(worst, first):
-                break
-            self._expand(pred)
-        return Reached(self._point, max(began - value, 0.0))
+                self._state = here
+                return Reached(self._point, max(began - value, 0.0), False)
+            value = reached
+            if settled or not self._left:
+                return Reached(self._point, max(began - value, 0.0), settled)
+            self._expand(self._pred + self._moved)
 
     @property
     def _point(self) -> Array:
@@ -238,15 +254,25 @@ class _Descent:
         coef[self._chosen] = self._coef
         return self._problem.join(coef, self._intercept)
 
-    def _value(self, pred: Array) -> float:
+    def _value(self, state: State) -> float:
+        """The objective."""
         problem = self._problem
-        losses = problem.loss.value(pred, problem.y)
-        return total(problem.shares, losses) + problem.alpha * problem.penalty.value(self._coef)
+        losses = problem.loss.value(self._pred + state.moved, problem.y)
+        return total(problem.shares, losses) + problem.alpha * problem.penalty.value(state.coef)
+
+    def _between(self, here: State, there: State) -> State:
+        """The best state on the way to another."""
+
+        def at(share: float) -> State:
+            return mean((here, there), (1.0 - share, share))
+
+        return at(best_share(lambda share: self._value(at(share))))
 
     def _minimise(self, accuracy: Accuracy) -> float:
         """Minimise the model; by how much the worst slope was off at first."""
         everything, first = np.arange(len(self._chosen)), None
-        for _ in range(_MOST_EPOCHS):
+        while self._left:
+            self._left -= 1
             worst = self._epoch(everything)
             first = worst if first is None else first
             if accuracy.reached(worst, first):
@@ -290,12 +316,9 @@ class _Descent:
             return
         weights = solve_positive(among, np.ones(len(among)))
         weights /= weights.sum()
-        mean = State(*(
-            sum(weight * part for weight, part in zip(weights, parts, strict=True))
-            for parts in zip(*states[1:], strict=True)
-        ))  # fmt: skip
-        if self._model_value(mean) < self._model_value(states[-1]):
-            self._state = mean
+        ahead = mean(states[1:], weights)
+        if self._model_value(ahead) < self._model_value(states[-1]):
+            self._state = ahead
 
     def _model_value(self, state: State) -> float:
         """m, but for a constant."""

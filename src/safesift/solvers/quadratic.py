@@ -234,7 +234,8 @@ class _SignSearch:
 
     def exchange(self) -> bool:
         """Change all signs that are wrong, until none is; False where they do not become fewer."""
-        fewest, patience, n_changed = math.inf, _PATIENCE, 0
+        # many of the first signs may be wrong
+        fewest, patience, n_changed = math.inf, _PATIENCE, len(self.u)
         u, signs, active = self.u, self.signs, self.active
         while patience:
             u = self.systems.solve(active, -self.model.b - self.weight * signs)

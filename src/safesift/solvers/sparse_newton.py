@@ -49,6 +49,8 @@ _FEW_COLUMNS = 400
 # worth it; later if the columns have at most so many entries for every entry of a matrix. Without
 # an intercept, which makes columns less alike, epochs need more
 _WIDE, _MANY, _ENTRIES = 600, 50, {False: 10.0, True: 100.0}
+# so many steps by columns that creep, one after the other, and the matrix takes over
+_OFTEN = 2
 # rows may change piece that are nearer to its end than they moved at the last level, or than this
 # share of what they moved in the last step: Newton steps shrink fast
 _LAST_STEP = 0.2
@@ -137,25 +139,31 @@ class SparseNewton(Solver):
         if past is not None:
             # from one alpha to the next the objective falls by about what it was off before
             self._promised = abs(past.at.value - level.at.value)
-        is_first, in_vain = True, False
+        is_first, in_vain, unsettled = True, False, 0
         while True:
             self._inside = self._working_set(level, is_first)
             by_columns = self._column_model(level)
             before = level.at
             if by_columns is not None and not in_vain:
-                point, self._promised = self._step_by_columns(level, by_columns)
+                point, self._promised, settled = self._step_by_columns(level, by_columns)
+                unsettled = 0 if settled else unsettled + 1
             else:
                 point = yield from self._step_by_gram(level, is_first)
             gained = yield Proposal(point=point, searches=True, promised=self._promised)
             if level.at is not before:
                 self._moved, is_first = np.abs(level.at.pred - before.pred), False
             if gained:
+                in_vain = in_vain or (unsettled >= _OFTEN and self._fits and not level.converged)
                 continue
             # rows that change piece may send steps by columns to and fro: others know of them
-            many = self._inside.sum() > LARGEST
-            if in_vain or by_columns is None or many or level.converged:
+            if in_vain or by_columns is None or not self._fits or level.converged:
                 return
             in_vain = True
+
+    @property
+    def _fits(self) -> bool:
+        """Whether there may be a matrix of the working set."""
+        return int(self._inside.sum()) <= LARGEST
 
     def _column_model(self, level: Level) -> ColumnModel | None:
         """For steps from column to column, where the working set is large; None for others."""
