@@ -83,10 +83,10 @@ class EllipsoidalSet(TestSet):
     def error(self, design: Design, known: KnownPredictions, widths: Array, rows: slice) -> Array:
         """Rounding of the predictions of some rows at the centre, and the slack of the set."""
         pred = np.abs(known.pred[rows])
-        relative, absolute = self.errors(design, known)
+        relative, absolute = self.error_terms(design, known)
         return relative * design.row_norms[rows] + 4 * EPS * (pred + widths) + absolute
 
-    def errors(self, design: Design, known: KnownPredictions) -> tuple[float, float]:
+    def error_terms(self, design: Design, known: KnownPredictions) -> tuple[float, float]:
         """What of that is relative to the norms of rows, and what underflow loses of any."""
         relative = design.dot_error * known.size + self.slack
         return relative, math.sqrt(design.n_columns) * ROOT_UNDERFLOW  # of squares in the widths

@@ -192,7 +192,7 @@ class _BallBounds:
         from safesift.arithmetic.compiled.verdicts import enclose
 
         bounds = Bounds(np.empty_like(pred), np.empty_like(pred))
-        enclose(pred, norms, self.near.radius, *ball.errors(design, known), *bounds)
+        enclose(pred, norms, self.near.radius, *ball.error_terms(design, known), *bounds)
         return bounds
 
 
