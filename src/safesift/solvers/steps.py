@@ -84,10 +84,12 @@ class NewtonSteps:
             - view.penalty(found)
             + view.penalty(here.point)
         )
-        if not promised > 0:
+        # at the end of the arithmetic a step promises no more than rounding, and slopes still gain
+        rounding = 8 * EPS * abs(here.value)
+        if not promised > -rounding or np.array_equal(found, here.point):
             return False
         reached = yield from view.evaluate(found)
-        full = reached.value <= here.value - 0.1 * promised + 8 * EPS * abs(here.value)
+        full = reached.value <= here.value - 0.1 * promised + rounding
         if not full:
             share = best_share(view.along(reached))
             reached = yield from view.evaluate(here.point + share * (found - here.point))
