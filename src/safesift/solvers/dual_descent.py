@@ -42,8 +42,9 @@ Array = NDArray[np.float64]
 # screen when the gap seems to have fallen by this factor since it was measured; without a region
 # to wait for, after so many epochs, and again when they have doubled
 _WORTH_A_LOOK, _MANY_EPOCHS = 0.1, 16
-# where the gap is larger than its estimate, the share of the estimate that is the next to reach
-_STRICTER = 0.3
+# where the gap is larger than its estimate, the next one to reach is as much smaller as the gap is
+# too large, and a bit; at least that share of the estimate
+_A_BIT, _STRICTER = 0.7, 0.3
 # what an epoch over hardly any row counts, as a share of one over all rows
 _LEAST_SHARE = 0.002
 # what a level costs by itself (False) and on a path (True), for dense rows (False) and for those of
@@ -139,7 +140,7 @@ class DualDescent(Solver):
             if ended:
                 return
             if estimate <= enough and loop.complete:
-                enough = _STRICTER * estimate
+                enough = estimate * max(_STRICTER, _A_BIT * level.target / level.gap)
             loop.resume(level.decisions if screening.guesses or screening.region else None)
 
     def _begun(self, level: Level) -> Loop:

@@ -34,6 +34,9 @@ _HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
 _FIRST_EPOCHS, _AT_FIRST = 2, 0.1
 # what it costs to make slopes cancel: so many times bias/alpha times the square of what is left
 _BENT = 2.0
+# an epoch makes the gap fall by as much as the one before, but by so much less since rows that come
+# late are met when others have moved already, and by no more than to that share
+_LATE, _MOST_FALL = 1.5, 0.25
 # rows are taken to be at least that share of the typical squared norm away from their mean
 _LEAST_RESPONSE = 1e-2
 
@@ -95,6 +98,7 @@ class Loop(ABC):
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         self._problem = problem
         self._first_worst, self._is_first = math.inf, True
+        self._met = math.inf
         self._last: tuple[float, Array] | None = None
         self._intercept = problem.split(problem.constant_point)[1]
         self._table = np.zeros((problem.design.n_samples, compiled.COLUMNS))
@@ -193,6 +197,7 @@ class Loop(ABC):
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
         self._is_first = True
+        self._met = math.inf
 
     def _set_steps(self) -> None:
         """How far a step on each row moves its prediction."""
@@ -284,7 +289,7 @@ class Loop(ABC):
         self._spread = -float(gradient[-1]) / problem.alpha if problem.fit_intercept else 0.0
 
     def epoch(self, shrinks: bool) -> float:
-        """A step on every row in the loop; about the gap of those rows before their steps."""
+        """A step on every row in the loop; about the gap of those rows afterwards."""
         problem = self._problem
         self._move_centre()
         tally.count(self._n_active)
@@ -301,7 +306,17 @@ class Loop(ABC):
         gap += self._unbalanced()
         if not self._curves:
             self._recent.append((gap, self.point))
-        return gap
+        return self._afterwards(gap)
+
+    def _afterwards(self, gap: float) -> float:
+        """About the gap behind an epoch, of that which rows were met with in it and the last one.
+
+        Where the loss has kinks an intercept comes later than all rows.
+        """
+        before, self._met = self._met, gap
+        if not 0.0 < before < math.inf or (self._problem.fit_intercept and not self._curves):
+            return gap
+        return gap * min(max(_LATE * gap / before, _MOST_FALL), 1.0)
 
     def _move_centre(self) -> None:
         """The centre of the intercept becomes what it is, before an epoch that it has waited for.
@@ -355,6 +370,7 @@ class Loop(ABC):
             self._left = left[~known]
         self._refresh()
         self._unshrink()
+        self._met = math.inf
 
 
 def _arrays(design: RowDesign) -> tuple[Any, ...]:
