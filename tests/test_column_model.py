@@ -9,6 +9,7 @@ from scipy import sparse
 
 from safesift import penalties, safe_path
 from safesift.arithmetic.tally import counting
+from safesift.problem.inputs import make_problems
 from safesift.solvers import column_model
 from safesift.solvers import sparse_newton as module
 from safesift.solvers.column_model import Accuracy, ColumnModel, Face, Reached, _Descent
@@ -96,6 +97,20 @@ def test_steps_that_creep_are_made_by_the_matrix(monkeypatch):
     )
     found = fit(problem, tol=1e-8)
     assert found.converged and by_matrix and found.n_iter < 10
+
+
+@pytest.mark.parametrize("seed", [1, 3, 8])
+def test_steps_that_creep_end_once_the_gap_is_small_enough(seed):
+    """Columns that are nearly the same: what the matrix would gain was not asked for."""
+    rng = np.random.default_rng(seed)
+    X = 1.0 + 10.0 ** rng.uniform(-7, -4) * rng.normal(size=(30, 50))
+    problem = make_problems(
+        sparse.csr_array(X), rng.normal(size=30), loss="squared_epsilon_insensitive",
+        penalty="l1", alpha=1.0, fit_intercept=False, sample_weight=None,
+    ).problem  # fmt: skip
+    steepest = np.abs(problem.smooth_gradient(problem.evaluate(problem.constant_point))).max()
+    found = fit(problem.at_level(0.3 * steepest), tol=4e-6)
+    assert found.converged and found.n_iter < 10
 
 
 def test_no_pass_is_needed_from_model_to_model():

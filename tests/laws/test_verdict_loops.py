@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from safesift.arithmetic.compiled import verdicts
 from safesift.arithmetic.numerics import EPS
-from safesift.problem.decisions import Bounds
+from safesift.problem.decisions import Bounds, decide
+from safesift.problem.inputs import make_problems
 from safesift.regions.base import clean
 
 NUMBERS = st.one_of(
@@ -60,3 +62,28 @@ def test_room_is_that_of_the_formula(data, n):
     expected = np.maximum(room, np.minimum(pred - least, most - pred))
     verdicts.deepen(pred, least, most, room)
     np.testing.assert_array_equal(room, expected)
+
+
+def hinges(n):
+    rng = np.random.default_rng(0)
+    return make_problems(
+        rng.normal(size=(n, 3)), np.arange(n) % 2, loss="squared_hinge", penalty="l2", alpha=0.1,
+        fit_intercept=False, sample_weight=None,
+    ).problem  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [0, 1, 150])
+def test_bounds_from_elsewhere_have_a_number_for_every_sample(n):
+    """Or one for all; what else there is would be read beyond its end."""
+    nothing = Bounds(np.full(n, -np.inf), np.full(n, np.inf))
+    if n == 1:
+        assert decide(hinges(200), nothing, "always").undecided.all()
+        return
+    with pytest.raises(ValueError, match="broadcast"):
+        decide(hinges(200), nothing, "always")
+
+
+def test_bounds_of_any_kind_of_numbers_are_compared():
+    problem = hinges(9)
+    far = Bounds(np.full(9, 5, dtype=np.int16), np.full(9, 6.0, dtype=np.float16))
+    np.testing.assert_array_equal(decide(problem, far, "always").dropped, problem.y > 0)

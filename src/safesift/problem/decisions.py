@@ -207,11 +207,22 @@ def _mark(bounds: Bounds, piece: Piece, number: int, which: NDArray[np.int8], fl
         from safesift.arithmetic.compiled import verdicts
 
         ends = piece.lower, piece.upper, piece.quadratic, piece.linear
-        verdicts.mark(*bounds, *ends, number, which, flat)
+        own = [_of_samples(values, which.shape) for values in (*bounds, *ends)]
+        verdicts.mark(*own, number, which, flat)
         return
     inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
     np.copyto(which, np.int8(number), where=inside)
     flat |= inside & (piece.quadratic == 0) & (piece.linear == 0)
+
+
+def _of_samples(values: Array | float, shape: tuple[int, ...]) -> Array:
+    """A number for every sample, as a loop that trusts their length wants them.
+
+    Regions and losses may be somebody else's: what does not fit raises ValueError.
+    """
+    if isinstance(values, np.ndarray) and values.shape == shape and values.dtype == np.float64:
+        return values
+    return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
 
 def in_doubt(problem: Problem, bounds: Bounds) -> Mask:

@@ -152,8 +152,9 @@ class SparseNewton(Solver):
             gained = yield Proposal(point=point, searches=True, promised=self._promised)
             if level.at is not before:
                 self._moved, is_first = np.abs(level.at.pred - before.pred), False
-            if gained:
-                in_vain = in_vain or (unsettled >= _OFTEN and self._fits and not level.converged)
+            creeps = unsettled >= _OFTEN
+            if gained and not (creeps and level.converged):
+                in_vain = in_vain or (creeps and self._fits)
                 continue
             # rows that change piece may send steps by columns to and fro: others know of them
             if in_vain or by_columns is None or not self._fits or level.converged:

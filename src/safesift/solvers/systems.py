@@ -107,7 +107,8 @@ class Systems:
             sizes = np.concatenate([-np.diag(rest)[:n_left], np.diag(self.H)[entered]])
             scales = 1.0 / np.sqrt(np.where(sizes > 0, sizes, 1.0))
             rest *= scales[:, None] * scales
-            if not np.linalg.svd(rest, compute_uv=False)[-1] > _DEPENDENT:
+            known = np.isfinite(rest).all()
+            if not (known and np.linalg.svd(rest, compute_uv=False)[-1] > _DEPENDENT):
                 return None
             around = scales * np.linalg.solve(rest, scales * target)
             inside -= solved @ around
