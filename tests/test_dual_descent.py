@@ -16,7 +16,9 @@ from safesift.arithmetic import threads
 from safesift.arithmetic.compiled import dual
 from safesift.design import as_design
 from safesift.losses import LOSSES
+from safesift.problem.duality import Dual
 from safesift.problem.inputs import make_problems
+from safesift.problem.passes import alone
 from safesift.problem.problem import Problem
 from safesift.solvers import (
     Fit,
@@ -24,6 +26,7 @@ from safesift.solvers import (
     Settings,
     choose,
     dual_loop,
+    entropy_loop,
     parabola_loop,
     solve,
     solve_path,
@@ -398,6 +401,22 @@ def test_rows_whose_squares_overflow_leave_a_model(loss, intercept):
     model = {"loss": loss, "penalty": "l2", "alpha": 0.01, "fit_intercept": intercept}
     problem = make_problems(X, np.where(np.arange(30) % 2, 1.0, -1.0), **model).problem
     assert np.isfinite(fitted(problem, 1e-6, max_iter=20).at.point).all()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "hinge", "epsilon_insensitive"])
+def test_an_epoch_tells_the_gap_behind_it(loss, intercept):
+    """Rows of the second logistic epoch meet a gap that is nine times that."""
+    problem = problem_of(loss, n=2000, p=50, intercept=intercept)
+    kind = entropy_loop.EntropyLoop if loss == "logistic" else parabola_loop.ParabolaLoop
+    loop = kind(problem, 0)
+    loop.move_to(problem)
+    loop.epoch(shrinks=False)
+    for _ in range(6):
+        told = loop.epoch(shrinks=False)
+        dual = alone(Dual(problem).feasible(loop.ray()))
+        gap = problem.evaluate(loop.mean_point).value - dual.value
+        assert 0.25 * gap < told < 3.0 * gap
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
