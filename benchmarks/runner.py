@@ -21,6 +21,9 @@ from tasks import Task
 _RACE = Path(__file__).with_name("race.py")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
                      "NUMBA_NUM_THREADS")  # fmt: skip
+# what is freed stays with the process (glibc): a page that is touched for the first time, which is
+# not to be timed, takes as long as the machine underneath pleases, and more for short fits
+_KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 # for loading, compiling, converting, measuring; and what limits are multiplied with
 _OVERHEAD, _PATIENCE = 240.0, 10.0
 # it ends by itself where whoever started it has gone without a word
@@ -135,14 +138,14 @@ class Runner:
         output.write_text("")
         run = Run(data, task, solver, tuple(stages), self.repeats, self.threads, str(output),
                   storages)  # fmt: skip
-        threads = dict.fromkeys(_THREAD_VARIABLES, str(self.threads))
+        variables = dict.fromkeys(_THREAD_VARIABLES, str(self.threads)) | _KEPT_MEMORY
         patience = _OVERHEAD + _PATIENCE * sum(stage.limit for stage in stages)
         with ExitStack() as stack:
             if self.load == BUSY:
                 stack.enter_context(spinning(os.cpu_count() or 1))
             try:
                 ended = subprocess.run(
-                    [sys.executable, str(_RACE), run.text()], env=os.environ | threads,
+                    [sys.executable, str(_RACE), run.text()], env=os.environ | variables,
                     timeout=patience, capture_output=True, text=True, check=False,
                 )  # fmt: skip
                 failure = _failure(ended)
