@@ -31,6 +31,7 @@ from safesift.solvers import (
     solve,
     solve_path,
 )
+from safesift.solvers import dual_descent as dual_descent_module
 from safesift.solvers.line_search import root_of_rising
 from tests.laws.problems import build, recipes
 from tests.laws.reference import NotSolvedError, objective, optimum
@@ -417,6 +418,14 @@ def test_an_epoch_tells_the_gap_behind_it(loss, intercept):
         dual = alone(Dual(problem).feasible(loop.ray()))
         gap = problem.evaluate(loop.mean_point).value - dual.value
         assert 0.25 * gap < told < 3.0 * gap
+
+
+@pytest.mark.parametrize(
+    ("gap", "target", "share"),
+    [(2e-3, 1e-3, 0.35), (1.0, 1e-3, 0.3), (math.inf, 1e-3, 0.3), (0.0, 0.0, 0.3), (0.0, 1.0, 0.3)],
+)
+def test_after_a_look_in_vain_the_next_one_waits_for_what_was_missing(gap, target, share):
+    assert dual_descent_module._stricter(gap, target) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

@@ -63,6 +63,11 @@ _LOGISTIC_EPOCHS, _PER_UNIT, _EXPONENTIALS = 12.0, 0.6, 30.0
 _FACTORS = 10
 
 
+def _stricter(gap: float, target: float) -> float:
+    """The share of an estimate that is to be reached next, where the gap was this one."""
+    return max(_STRICTER, _A_BIT * target / gap) if gap > target else _STRICTER
+
+
 def _loop_for(problem: Problem) -> type[ParabolaLoop | EntropyLoop] | None:
     """The steps that a loss has."""
     loss, y = problem.loss.take(slice(0, 1)), problem.y[:1]
@@ -140,7 +145,7 @@ class DualDescent(Solver):
             if ended:
                 return
             if estimate <= enough and loop.complete:
-                enough = estimate * max(_STRICTER, _A_BIT * level.target / level.gap)
+                enough = estimate * _stricter(level.gap, level.target)
             loop.resume(level.decisions if screening.guesses or screening.region else None)
 
     def _begun(self, level: Level) -> Loop:

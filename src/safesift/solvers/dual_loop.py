@@ -84,6 +84,10 @@ class Loop(ABC):
     _active: NDArray[np.intp]
     _n_active: int
     _worst: float
+    # the gap that rows were met with in the last epoch, infinite before there is one; whether that
+    # tells the next one, which it does not where a look came too early
+    _met: float
+    _foresees: bool
     # how far the intercept may still move before rows that left the loop may have to come back
     _room: float
 
@@ -98,7 +102,6 @@ class Loop(ABC):
         self._random = np.array([2 * seed + 1], dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         self._problem = problem
         self._first_worst, self._is_first = math.inf, True
-        self._met = math.inf
         self._last: tuple[float, Array] | None = None
         self._intercept = problem.split(problem.constant_point)[1]
         self._table = np.zeros((problem.design.n_samples, compiled.COLUMNS))
@@ -197,7 +200,7 @@ class Loop(ABC):
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
         self._is_first = True
-        self._met = math.inf
+        self._met, self._foresees = math.inf, True
 
     def _set_steps(self) -> None:
         """How far a step on each row moves its prediction."""
@@ -294,6 +297,7 @@ class Loop(ABC):
         self._move_centre()
         tally.count(self._n_active)
         self.share_visited = self._n_active / max(problem.design.n_samples, 1)
+        many = 2 * self._n_active > len(self._left)
         margin = self._worst if shrinks and self._worst > 0 else math.inf
         self._room = min(self._room, margin)
         swept = self._sweep(margin)
@@ -306,15 +310,17 @@ class Loop(ABC):
         gap += self._unbalanced()
         if not self._curves:
             self._recent.append((gap, self.point))
-        return self._afterwards(gap)
+        return self._afterwards(gap, many)
 
-    def _afterwards(self, gap: float) -> float:
+    def _afterwards(self, gap: float, many: bool) -> float:
         """About the gap behind an epoch, of that which rows were met with in it and the last one.
 
-        Where the loss has kinks an intercept comes later than all rows.
+        Where the loss has kinks that is so for many of the rows, and not for an intercept: what is
+        left settles slowly, and not from epoch to epoch.
         """
         before, self._met = self._met, gap
-        if not 0.0 < before < math.inf or (self._problem.fit_intercept and not self._curves):
+        steady = self._curves or (many and not self._problem.fit_intercept)
+        if not (steady and self._foresees and 0.0 < before < math.inf):
             return gap
         return gap * min(max(_LATE * gap / before, _MOST_FALL), 1.0)
 
@@ -370,7 +376,7 @@ class Loop(ABC):
             self._left = left[~known]
         self._refresh()
         self._unshrink()
-        self._met = math.inf
+        self._foresees = False
 
 
 def _arrays(design: RowDesign) -> tuple[Any, ...]:
