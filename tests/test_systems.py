@@ -109,3 +109,12 @@ def test_what_depends_on_the_others_gets_a_factor_of_its_own():
     found.solve(active, rng.normal(size=40))
     found.solve(np.ones(40, dtype=bool), rng.normal(size=40))
     assert found.exact
+
+
+def test_a_border_without_numbers_is_none():
+    """Where arithmetic overflowed, what is near to it tells nothing, and nobody is stopped."""
+    H = np.eye(21)
+    H[20, 20] = np.nan
+    systems, active = Systems(H), np.arange(21) < 20
+    np.testing.assert_array_equal(systems.solve(active, np.ones(21)), active)
+    assert np.isnan(systems.solve(np.ones(21, dtype=bool), np.ones(21))).any()

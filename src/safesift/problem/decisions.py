@@ -218,7 +218,8 @@ def _mark(bounds: Bounds, piece: Piece, number: int, which: NDArray[np.int8], fl
 def _of_samples(values: Array | float, shape: tuple[int, ...]) -> Array:
     """A number for every sample, as a loop that trusts their length wants them.
 
-    Regions and losses may be somebody else's: what does not fit raises ValueError.
+    Regions and losses may be somebody else's: what does not fit raises ValueError. Rounding to
+    double precision keeps the order of numbers, so that nothing gets strictly inside by it.
     """
     if isinstance(values, np.ndarray) and values.shape == shape and values.dtype == np.float64:
         return values
