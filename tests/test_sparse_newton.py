@@ -17,7 +17,7 @@ from safesift.problem.inputs import make_problems
 from safesift.problem.problem import Problem
 from safesift.regions import REGIONS
 from safesift.regions.energy import distance_bound, proved_curvature
-from safesift.solvers import Fit, Screening, Settings, driver
+from safesift.solvers import Fit, Screening, Settings, driver, sampling
 from safesift.solvers import sparse_newton as module
 from safesift.solvers.sparse_newton import SparseNewton
 from tests.laws.problems import Recipe, build, recipes
@@ -321,14 +321,14 @@ def test_a_start_from_a_sample_changes_nothing_but_the_way(loss, intercept, monk
     ).problem
     sampled: list[int] = []
 
-    class Counted(module.OnASample):
+    class Counted(sampling.OnASample):
         @classmethod
         def answered(cls, requests):
             found = super().answered(requests)
             sampled.extend(one.problem.design.n_samples for one in found)
             return found
 
-    monkeypatch.setattr(module, "OnASample", Counted)
+    monkeypatch.setattr(sampling, "OnASample", Counted)
     plain = fit(problem, tol=1e-9)
     assert not sampled
     monkeypatch.setattr(module, "_LARGE", 0.0)

@@ -160,16 +160,17 @@ def test_plain_python_keeps_the_laws(law, name):
         assert not fails(law, name)
 
 
-SLOPE = "v = min(max(v, least[i]), most[i])"
+SLOPE = "v = min(max(v, least), most)"
 LINEAR = "return v, v * (beyond - 0.5 * curvature * v)"
-EXCESS = "t - min(max(t, low[i]), high[i])"
+EXCESS = "t - min(max(t, low), high)"
 RISE = "change = max(below, above) - value + 32.0 * _EPS * value"
 LEAST = "return min(change, lipschitz * error) if lipschitz < np.inf else change"
 FIRST = "own[FIRST_UP + down] += share * max(value - second, 0.0)"
 SECOND = "own[SECOND_UP + down] += share * second"
-EITHER = "if second == 0.0 or len(loss) == 5:"
+EITHER = "if second == 0.0 or parabola:"
 ENTROPY = "bound = size / (1.0 - size) if size < 1.0 else np.inf"
-TABLE = "low, high, least, most, curvature = loss"
+TABLE = "\n    low, high, least, most, curvature = loss"
+MARGIN = "_bent(low, high, least, most, curvature, y[i] * t)"
 LOSS = ["slopes", "exact", "numpy"]
 
 
@@ -178,11 +179,13 @@ LOSS = ["slopes", "exact", "numpy"]
     [
         # the loss
         ("huber", SLOPE, "pass", LOSS),
-        ("huber", SLOPE, "v = most[i]", LOSS),
+        ("huber", SLOPE, "v = most", LOSS),
         ("huber", LINEAR, "return v, 0.5 * v * beyond", LOSS),
-        ("squared_interval", EXCESS, "t - min(t, high[i])", LOSS),
-        ("squared_interval", EXCESS, "min(max(t, low[i]), high[i]) - t", LOSS),
+        ("squared_interval", EXCESS, "t - min(t, high)", LOSS),
+        ("squared_interval", EXCESS, "min(max(t, low), high) - t", LOSS),
         ("squared_interval", TABLE, f"{TABLE}; i = 0", LOSS),
+        ("squared_hinge", MARGIN, MARGIN.replace("y[i] * t", "t"), LOSS),
+        ("squared_hinge", "return y[i] * v, value", "return v, value", LOSS),
         ("smoothed_hinge", "v = beyond / curvature if", "v = beyond if", LOSS),
         ("hinge", "nothing = 0.0 if t == t else np.nan", "nothing = 0.0", ["no number"]),
         ("logistic", "return -y * (small / (1.0 + small)), math.log1p(small)",
@@ -218,9 +221,9 @@ LOSS = ["slopes", "exact", "numpy"]
         ("hinge", LEAST, "return lipschitz * error", ["numpy"]),
         ("hinge", "if not error < np.inf:", "if False:", ["no number"]),
         # what shrinking costs
-        ("huber", "return 0.5 * loss[4] * v * v", "return loss[4] * v * v",
+        ("huber", "return 0.5 * loss[-1] * v * v", "return loss[-1] * v * v",
          ["terms", "shrinking"]),
-        ("huber", "return 0.5 * loss[4] * v * v", "return 0.5 * v * v / loss[4] ** 2", ["terms"]),
+        ("huber", "return 0.5 * loss[-1] * v * v", "return 0.5 * v * v / loss[-1] ** 2", ["terms"]),
         ("huber", FIRST, "pass", ["terms", "numpy", "shrinking"]),
         ("huber", FIRST, "own[FIRST_UP + down] += share * value", ["terms", "numpy"]),
         ("huber", FIRST, "own[FIRST_UP] += share * max(value - second, 0.0)",
@@ -229,7 +232,7 @@ LOSS = ["slopes", "exact", "numpy"]
         ("huber", SECOND, "own[SECOND_UP] += share * second", ["terms", "shrinking"]),
         ("huber", SECOND, "own[SECOND_UP + down] += second", ["sums"]),
         ("huber", EITHER, "if second == 0.0:", ["terms", "numpy", "shrinking"]),
-        ("logistic", EITHER, "if len(loss) == 5:", ["terms", "numpy", "shrinking"]),
+        ("logistic", EITHER, "if parabola:", ["terms", "numpy", "shrinking"]),
         ("logistic", ENTROPY, "bound = size", ["shrinking"]),
         ("safe_logistic", ENTROPY, "bound = 0.1 * size", ["shrinking"]),
         ("logistic", "return bound if bound <= _MUCH * value else 0.0", "return bound", ["terms"]),

@@ -10,8 +10,20 @@ from hypothesis.extra import numpy as hnp
 
 from safesift.arithmetic.compiled import verdicts
 from safesift.arithmetic.numerics import EPS
+from safesift.losses import (
+    AbsoluteMargin,
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    Piece,
+    SafeLogistic,
+    Scaled,
+    SmoothedHinge,
+    SquaredHinge,
+)
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.inputs import make_problems
+from safesift.problem.pieces import LabelPieces, SamplePieces
 from safesift.regions.base import clean
 
 NUMBERS = st.one_of(
@@ -55,13 +67,49 @@ def test_pieces_are_those_of_the_formula(data, n):
     np.testing.assert_array_equal(flat, level)
 
 
-@given(data=st.data(), n=st.integers(0, 9))
-def test_room_is_that_of_the_formula(data, n):
-    pred, least, most = columns(data, st.floats(-3.0, 3.0), n=n, k=3)
-    room = columns(data, st.floats(0.0, 3.0), n=n, k=1)[0]
-    expected = np.maximum(room, np.minimum(pred - least, most - pred))
-    verdicts.deepen(pred, least, most, room)
-    np.testing.assert_array_equal(room, expected)
+LABELLED = [
+    Hinge(),
+    SquaredHinge(),
+    AbsoluteMargin(),
+    SafeLogistic(0.5),
+    Logistic(),
+    SmoothedHinge(),
+]
+
+
+@pytest.mark.parametrize("loss", [*LABELLED, Scaled(SquaredHinge(), 3.0)], ids=repr)
+@given(data=st.data(), n=st.integers(1, 40))
+def test_pieces_by_label_are_those_of_every_sample(loss, data, n):
+    """Numbers, flatness, room, distances and fields, with numbers there already."""
+    y = data.draw(hnp.arrays(np.float64, n, elements=st.sampled_from([-1.0, 1.0])))
+    by_label, plain = SamplePieces.made(loss, y), SamplePieces(loss, y)
+    assert type(by_label) is LabelPieces
+    assert len(by_label) == len(plain)
+    lower, upper = columns(data, NUMBERS, n=n, k=2)
+    pred = columns(data, st.floats(-3.0, 3.0), n=n, k=1)[0]
+    rows, given = slice(0, n), data.draw(hnp.arrays(np.int8, n, elements=st.integers(-1, 3)))
+    found = []
+    for pieces in (by_label, plain):
+        which, flat = given.copy(), given == 0
+        pieces.mark(lower, upper, rows, which, flat)
+        some = np.minimum(which, np.int8(len(plain)))
+        with np.errstate(all="ignore"):
+            numbers = [pieces.room(pred, rows), pieces.distance(pred, rows)]
+        fields = [pieces.field(field, some, 7.0) for field in Piece.__dataclass_fields__]
+        found.append([which, flat, *numbers, *fields])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_samples_with_their_own_parameters_have_their_own_pieces():
+    """As have those with numbers for targets, of which there are many."""
+    y = np.array([0.5, -2.0])
+    for loss in (EpsilonInsensitive(0.1), EpsilonInsensitive(np.array([0.1, 0.2]))):
+        assert type(SamplePieces.made(loss, y)) is SamplePieces
+        (first, *_), (second, *_) = (
+            SamplePieces.made(loss, y).take(rows) for rows in (slice(0, 1), slice(1, 2))
+        )
+        assert first.lower != second.lower
 
 
 def hinges(n):

@@ -217,17 +217,28 @@ class RowDesign(BlockedRows):
 
     def grams(self, parts: Sequence[GramPart]) -> list[Array]:
         """Several Gram matrices in one pass: every row that some of them need is read once."""
-        used = np.zeros(self.n_samples, dtype=bool)
-        for part in parts:
-            used[part.rows] = True
-        rows = np.flatnonzero(used)
+        rows = self._of_any(parts)
         if len(parts) > 1 and sum(len(part.rows) for part in parts) <= _SHARED * len(rows):
             # hardly a row serves two of them
             return [gram for part in parts for gram in self.grams([part])]
         if len(rows) >= _WORTH_GATHERING * self.n_samples:
             return self._grams(parts)
-        places = np.cumsum(used) - 1
-        return self.only(rows)._grams([part._replace(rows=places[part.rows]) for part in parts])
+        found = self.only(rows)
+        if len(parts) == 1:
+            return found._grams([parts[0]._replace(rows=np.arange(len(rows)))])
+        places = [np.searchsorted(rows, part.rows) for part in parts]
+        return found._grams(
+            [part._replace(rows=own) for part, own in zip(parts, places, strict=True)]
+        )
+
+    def _of_any(self, parts: Sequence[GramPart]) -> NDArray[np.intp]:
+        """The rows that belong to some part."""
+        if len(parts) == 1:
+            return parts[0].rows
+        used = np.zeros(self.n_samples, dtype=bool)
+        for part in parts:
+            used[part.rows] = True
+        return np.flatnonzero(used)
 
     def _grams(self, parts: Sequence[GramPart]) -> list[Array]:
         """The same, reading all rows."""

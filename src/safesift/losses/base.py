@@ -307,6 +307,12 @@ class MarginLoss(Loss):
     def dual_interval(self, y: ArrayLike) -> tuple[Array, Array]:
         return _mirrored(*self._dual_interval, y)
 
+    def loops(self, y: ArrayLike) -> tuple[Any, ...] | None:
+        if self._minimisers is None or not self.quadratic_rays or self.precision > 0:
+            return None
+        ends = map(float, (*self._minimisers, *self._dual_interval))
+        return floats(y), *ends, 1.0 / self.smoothness
+
     def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
         return None if self._minimisers is None else _mirrored(*self._minimisers, y)
 

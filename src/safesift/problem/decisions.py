@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from safesift.arithmetic.printing import Brief, record_in_brief
-from safesift.losses.base import Piece
+from safesift.problem.pieces import SamplePieces, one_each
 
 if TYPE_CHECKING:
     from safesift.design.base import Design
@@ -82,9 +82,10 @@ class Decisions(Brief):
     folded : mask
         On a linear or quadratic piece at every optimum: replaced by ½·quadratic·t² + linear·t +
         constant in the prediction t.
-    pieces : tuple of Piece
+    pieces : SamplePieces
     which : array of integers
-        The piece a sample was found on, -1 where it was found on none.
+        The number of the piece a sample was found on, from 1; 0 for samples without weight, which
+        are on any, and -1 where it was found on none.
     quadratic, linear, constant : arrays
         The coefficients of that piece, 0 where there is none.
     lower, upper : arrays
@@ -93,7 +94,7 @@ class Decisions(Brief):
 
     dropped: Mask
     folded: Mask
-    pieces: tuple[Piece, ...]
+    pieces: SamplePieces
     which: NDArray[np.int8]
 
     @classmethod
@@ -101,7 +102,7 @@ class Decisions(Brief):
         """No sample is decided but those without weight."""
         dropped = problem.weights == 0
         which = dropped.astype(np.int8) - np.int8(1)
-        return cls(dropped, np.zeros_like(dropped), (Piece(-np.inf, np.inf),), which)
+        return cls(dropped, np.zeros_like(dropped), problem.pieces, which)
 
     @property
     def undecided(self) -> Mask:
@@ -129,8 +130,8 @@ class Decisions(Brief):
 
     def take(self, rows: slice) -> Decisions:
         """Those about some of the samples."""
-        pieces = tuple(_piece_of(piece, rows) for piece in self.pieces)
-        return Decisions(self.dropped[rows], self.folded[rows], pieces, self.which[rows])
+        pieces, which = self.pieces.take(rows), self.which[rows]
+        return Decisions(self.dropped[rows], self.folded[rows], pieces, which)
 
     def without(self, rows: Mask) -> Decisions:
         """The same, with some rows undecided again."""
@@ -138,34 +139,23 @@ class Decisions(Brief):
 
     @cached_property
     def quadratic(self) -> Array:
-        return self._of_pieces("quadratic")
+        return self.pieces.field("quadratic", self.which)
 
     @cached_property
     def linear(self) -> Array:
-        return self._of_pieces("linear")
+        return self.pieces.field("linear", self.which)
 
     @cached_property
     def constant(self) -> Array:
-        return self._of_pieces("constant")
+        return self.pieces.field("constant", self.which)
 
     @cached_property
     def lower(self) -> Array:
-        return self._of_pieces("lower")
+        return self.pieces.field("lower", self.which, -np.inf)
 
     @cached_property
     def upper(self) -> Array:
-        return self._of_pieces("upper")
-
-    def _of_pieces(self, name: str) -> Array:
-        found = np.zeros_like(self.which, dtype=np.float64)
-        for k, piece in enumerate(self.pieces):
-            np.copyto(found, getattr(piece, name), where=self.which == k)
-        return found
-
-
-def _piece_of(piece: Piece, rows: slice) -> Piece:
-    fields = vars(piece).values()
-    return Piece(*(field[rows] if np.ndim(field) else field for field in fields))
+        return self.pieces.field("upper", self.which, np.inf)
 
 
 def check_fold(fold: str) -> None:
@@ -184,46 +174,17 @@ def decide(problem: Problem, bounds: RowBounds, fold: Fold = "auto") -> Decision
     sensible: with `fold="auto"`, when Q is no larger than the rows it replaces and has at most
     5 000 columns. Otherwise they stay among the undecided.
     """
-    # a sample without weight is on any piece
-    pieces = (Piece(-np.inf, np.inf), *problem.pieces)
     which, flat = (np.empty_like(problem.weights, dtype=kind) for kind in (np.int8, bool))
     for rows in problem.design.sample_blocks:
-        part = bounds.take(rows)
         level = problem.weights[rows] == 0
         found = level.astype(np.int8) - np.int8(1)
-        for k, piece in enumerate(problem.pieces, start=1):
-            _mark(part, _piece_of(piece, rows), k, found, level)
+        part = bounds.take(rows)
+        if isinstance(found, np.ndarray):
+            part = Bounds(*(one_each(values, len(found)) for values in part))
+        problem.pieces.mark(*part, rows, found, level)
         which[rows], flat[rows] = found, level
-    decisions = Decisions(flat, (which >= 0) & ~flat, pieces, which)
+    decisions = Decisions(flat, (which >= 0) & ~flat, problem.pieces, which)
     return decisions if fold == "always" else decisions.folding(problem, fold)
-
-
-def _mark(bounds: Bounds, piece: Piece, number: int, which: NDArray[np.int8], flat: Mask) -> None:
-    """Note the samples that are strictly inside of a piece and of none before, and if it is flat.
-
-    In one loop, or where samples are on a device by its operations.
-    """
-    if isinstance(which, np.ndarray):
-        from safesift.arithmetic.compiled import verdicts
-
-        ends = piece.lower, piece.upper, piece.quadratic, piece.linear
-        own = [_of_samples(values, which.shape) for values in (*bounds, *ends)]
-        verdicts.mark(*own, number, which, flat)
-        return
-    inside = (bounds.lower > piece.lower) & (bounds.upper < piece.upper) & (which < 0)
-    np.copyto(which, np.int8(number), where=inside)
-    flat |= inside & (piece.quadratic == 0) & (piece.linear == 0)
-
-
-def _of_samples(values: Array | float, shape: tuple[int, ...]) -> Array:
-    """A number for every sample, as a loop that trusts their length wants them.
-
-    Regions and losses may be somebody else's: what does not fit raises ValueError. Rounding to
-    double precision keeps the order of numbers, so that nothing gets strictly inside by it.
-    """
-    if isinstance(values, np.ndarray) and values.shape == shape and values.dtype == np.float64:
-        return values
-    return np.array(np.broadcast_to(values, shape), dtype=np.float64)
 
 
 def in_doubt(problem: Problem, bounds: Bounds) -> Mask:
@@ -233,8 +194,10 @@ def in_doubt(problem: Problem, bounds: Bounds) -> Mask:
     of one.
     """
     meets = np.zeros_like(problem.weights, dtype=bool)
-    for piece in problem.pieces:
-        meets |= (bounds.lower < piece.upper) & (bounds.upper > piece.lower)
+    for rows in problem.design.sample_blocks:
+        part = bounds.take(rows)
+        for piece in problem.pieces.of(rows):
+            meets[rows] |= (part.lower < piece.upper) & (part.upper > piece.lower)
     return meets & decide(problem, bounds, "always").undecided
 
 

@@ -112,6 +112,8 @@ class WeightedGram:
 
     def _part(self, rows: NDArray[np.intp], change: Array) -> GramPart:
         grows = change > 0
+        if grows.all():
+            return GramPart(rows, change, self._design.selected)
         return GramPart(rows[grows], change[grows], self._design.selected)
 
     def _count_sum(self) -> None:

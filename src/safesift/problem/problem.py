@@ -33,7 +33,6 @@ from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
-from safesift.losses.base import Piece
 from safesift.penalties import Penalty
 from safesift.problem.certificate import Certificate, gap_between
 from safesift.problem.decisions import Decisions
@@ -46,6 +45,7 @@ from safesift.problem.evaluation import (
 )
 from safesift.problem.looks import Look, SampleSums, prediction_error
 from safesift.problem.passes import Computation, Request, alone
+from safesift.problem.pieces import SamplePieces
 from safesift.problem.risk import SHARE_ERROR, Constant, Risk, Targets, best_constant
 
 Array = NDArray[np.float64]
@@ -104,7 +104,7 @@ class Problem(Brief):
         return self.risk.targets.y
 
     @property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> SamplePieces:
         """The pieces of every sample's loss."""
         return self.risk.targets.pieces
 

@@ -24,8 +24,8 @@ from safesift.arithmetic.printing import Brief
 from safesift.design.base import Design
 from safesift.design.rows import rows_of
 from safesift.losses import Loss
-from safesift.losses.base import Piece
 from safesift.problem.evaluation import Quadratic
+from safesift.problem.pieces import SamplePieces
 
 Array = NDArray[np.float64]
 
@@ -65,9 +65,9 @@ class Targets(Brief):
     y: Array
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> SamplePieces:
         """The pieces of every sample's loss."""
-        return tuple(self.loss.pieces(self.y))
+        return SamplePieces.made(self.loss, self.y)
 
     @cached_property
     def centers(self) -> Array:

@@ -160,11 +160,8 @@ def may_decide(certificate: Certificate) -> bool:
 
     def is_inside(rows: slice) -> bool:
         reach, counts = radius * np.sqrt(norms_sq[rows]), problem.weights[rows] > 0
-        low, high = pred[rows] - reach, pred[rows] + reach
-        return any(
-            ((low > piece.lower[rows]) & (high < piece.upper[rows]) & counts).any()
-            for piece in problem.pieces
-        )
+        room = problem.pieces.room(pred[rows], rows)
+        return bool(((room > reach) & counts).any())
 
     return any(map(is_inside, problem.design.sample_blocks))
 

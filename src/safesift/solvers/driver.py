@@ -318,18 +318,24 @@ class Run:
 
     def _consider(self, proposal: Proposal) -> Computation[bool]:
         """Go there unless it is worse, and measure the gap; whether it was any better."""
-        level, gap = self.level, self.level.gap
+        level, gap, is_first = self.level, self.level.gap, not self.level.begun
+        reached, fell = yield from self._moved(proposal)
+        if self._worth_measuring(proposal, fell):
+            enough = 0.0 if level.exhausted or not fell else self._enough(reached, is_first)
+            yield from self._measure(proposal, reached, enough)
+        # at the end of the arithmetic the value stands still; the gap may still fall
+        return fell or level.gap < _SMALLER * gap
+
+    def _moved(self, proposal: Proposal) -> Computation[tuple[Evaluation, bool]]:
+        """What was reached, where the level now is unless it is worse, and if its value fell."""
+        level = self.level
         before = level.at if level.begun else None
         reached = yield from self._reached(proposal, before)
         level.count(proposal.steps)
         fell, better = _compared(reached, before)
         if better and reached is not before:
             level.move(reached)
-        if self._worth_measuring(proposal, fell):
-            enough = 0.0 if level.exhausted or not fell else self._enough(reached, before)
-            yield from self._measure(proposal, reached, enough)
-        # at the end of the arithmetic the value stands still; the gap may still fall
-        return fell or level.gap < _SMALLER * gap
+        return reached, fell
 
     def _reached(self, proposal: Proposal, before: Evaluation | None) -> Computation[Evaluation]:
         """What was proposed, or the best point on the way there."""
@@ -343,10 +349,10 @@ class Run:
             reached = yield Evaluate(problem, _best_between(problem, before, reached))
         return reached
 
-    def _enough(self, reached: Evaluation, before: Evaluation | None) -> float:
+    def _enough(self, reached: Evaluation, is_first: bool) -> float:
         """The gap up to which slopes will do: where a step is better than a multiple of them."""
         level = self.level
-        if level.screening.region is None and (before is None or not level.problem.pieces):
+        if level.screening.region is None and (is_first or not level.problem.pieces):
             return math.inf  # so far away that nothing is decided by it, or nothing ever is
         return _NEAR * abs(reached.value)
 

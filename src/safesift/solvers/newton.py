@@ -35,7 +35,7 @@ from safesift.solvers.costs import (
 )
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
-from safesift.solvers.sampling import OnASample
+from safesift.solvers.sampling import start_on_a_sample
 from safesift.solvers.screening import may_leave_piece
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import AllRows, SomeRows
@@ -115,26 +115,27 @@ class Newton(Solver):
         past = level.past
         movement = past.movement if past is not None and past.warm else None
         if not level.begun and past is None and self._start is None:
-            sampled = yield OnASample(problem, self.settings, self.name)
-            self._start = None if sampled is None else sampled.at.point
+            self._start = yield from start_on_a_sample(problem, self.settings, self.name)
         yield from self.arrive(level, promised=math.inf)
         steps, stuck = NewtonSteps(_curvature_scales(problem)), False
         while True:
-            before, done = level.at, steps.n_iter
+            # of where steps begin predictions are kept, and not the slopes
+            pred, done = level.at.pred, steps.n_iter
             rows = None if stuck else self._doubtful(level, movement)
+            movement = None  # a vector of n numbers that nobody needs now
             if rows is None or len(rows) > _FEW * problem.design.n_samples:
                 stuck = True  # unless that was progress
-                found = yield from step_on_all(problem, before, steps, gram)
+                found = yield from step_on_all(problem, level.at, steps, gram)
                 promised = steps.promised
             else:
                 found, promised = (yield from self._settled(level, rows, steps)), 0.0
             gained = yield Proposal(
-                at=before if found is None else found,
+                at=level.at if found is None else found,
                 steps=steps.n_iter - done,
                 promised=promised,
             )
             if gained:
-                stuck, movement = False, np.abs(level.at.pred - before.pred)
+                stuck, movement = False, np.abs(level.at.pred - pred)
             elif stuck:
                 return
             else:

@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from safesift.penalties import L2
 from safesift.problem.evaluation import Evaluation
-from safesift.problem.passes import Request, by_group
+from safesift.problem.passes import Computation, Request, by_group
 from safesift.problem.problem import Problem
 from safesift.problem.risk import Risk, WeightedRows
 from safesift.solvers.driver import solve_path
 from safesift.solvers.records import Settings
 from safesift.solvers.screening import Screening
+
+Array = NDArray[np.float64]
 
 # a start is found on this share of the rows, at least so many of them and so many per column, where
 # there are so many times as many
@@ -77,6 +80,14 @@ class OnASample(Request):
     @classmethod
     def answered(cls, requests: Sequence[OnASample]) -> list[Sampled | None]:
         return by_group(requests, [request.problem.risk.rows for request in requests], _solved)
+
+
+def start_on_a_sample(
+    problem: Problem, settings: Settings, solver: str
+) -> Computation[Array | None]:
+    """The solution of a sample; its rows go with this computation, and not with who asked."""
+    sampled = yield OnASample(problem, settings, solver)
+    return None if sampled is None else sampled.at.point
 
 
 def _solved(requests: Sequence[OnASample]) -> Sequence[Sampled | None]:

@@ -67,10 +67,9 @@ class Screening:
         undecided = decisions.undecided
         if not len(undecided) or float(undecided.mean()) <= _FEW:
             return False
-        on_a_piece = np.zeros_like(undecided)
-        for piece in problem.pieces:
-            on_a_piece |= (piece.lower < at.pred) & (at.pred < piece.upper)
-        return float((undecided & on_a_piece).mean()) > _FEW
+        for rows in problem.design.sample_blocks:
+            undecided[rows] &= problem.pieces.room(at.pred[rows], rows) > 0.0
+        return float(undecided.mean()) > _FEW
 
     @property
     def thorough(self) -> Region:
@@ -90,33 +89,16 @@ def may_leave_piece(problem: Problem, at: Evaluation, reach: Array) -> Rows:
     """Rows of weight that are on no piece, or within reach of an end of theirs."""
 
     def near(pred: Array, rows: slice) -> Mask:
-        room = np.zeros_like(pred)
-        for piece in problem.pieces:
-            _deepen(pred, piece.lower[rows], piece.upper[rows], room)
-        return room <= reach[rows]
+        return problem.pieces.room(pred, rows) <= reach[rows]
 
     return _carrying(problem, at, near)
-
-
-def _deepen(pred: Array, lower: Array, upper: Array, room: Array) -> None:
-    """room = max(room, the distance to the nearer end of a piece); that is negative outside."""
-    if isinstance(pred, np.ndarray):
-        from safesift.arithmetic.compiled import verdicts
-
-        verdicts.deepen(pred, lower, upper, room)
-    else:
-        np.maximum(room, np.minimum(pred - lower, upper - pred), out=room)
 
 
 def near_kinks(problem: Problem, at: Evaluation, reach: Array) -> Rows:
     """Rows of weight that are within reach of an end of a piece."""
 
     def near(pred: Array, rows: slice) -> Mask:
-        distance = np.full_like(pred, np.inf)
-        for piece in problem.pieces:
-            for end in (piece.lower[rows], piece.upper[rows]):
-                np.fmin(distance, np.abs(pred - end), out=distance)
-        return distance < reach[rows]
+        return problem.pieces.distance(pred, rows) < reach[rows]
 
     return _carrying(problem, at, near)
 

@@ -27,7 +27,7 @@ from safesift.solvers.column_model import Accuracy, ColumnModel, Reached
 from safesift.solvers.costs import LARGEST, mean_row_length
 from safesift.solvers.driver import Level
 from safesift.solvers.records import Settings
-from safesift.solvers.sampling import OnASample
+from safesift.solvers.sampling import start_on_a_sample
 from safesift.solvers.screening import near_kinks
 from safesift.solvers.steps import NewtonSteps
 from safesift.solvers.views import SomeRows
@@ -133,8 +133,7 @@ class SparseNewton(Solver):
         if past is not None:
             self._moved = past.movement
         elif not level.begun and self._start is None and _is_large(level.problem):
-            sampled = yield OnASample(level.problem, self.settings, self.name)
-            self._start = None if sampled is None else sampled.at.point
+            self._start = yield from start_on_a_sample(level.problem, self.settings, self.name)
         yield from self.arrive(level, 0.0 if past is None else math.inf)
         if past is not None:
             # from one alpha to the next the objective falls by about what it was off before

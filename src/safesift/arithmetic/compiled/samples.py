@@ -3,8 +3,11 @@
 A loss is a tuple of arrays, by whose length loops are compiled for it:
 
     (low, high, least, most, curvature)    f* = ½·curvature·v² + max(low·v, high·v) on [least, most]
+    (y, low, …, curvature)                 the same of the margin y·t, the ends one number each
     (y,)                                   log(1 + e^{−y·t})
     (y, edge)                              e^z − 1 − z with z = min(y·t − edge, 0)
+
+All but the last two have a conjugate that is a parabola with a kink (`_N_OF_PARABOLAS`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from safesift.arithmetic.compiled.rows import OPTIONS, inlined, packed, rows_add
 ) = range(11)  # fmt: skip
 N_SUMS = 11
 
+# losses of piecewise quadratic conjugates are described by so many things at least
+_N_OF_PARABOLAS = 5
+
 _EPS = 2.220446049250313e-16
 # a bound of the second order that is so many times the loss is not worth having
 _MUCH = 100.0
@@ -39,22 +45,33 @@ def slope_and_value(loss, i, t):
 
 @overload(slope_and_value, jit_options=OPTIONS)
 def _slope_and_value(loss, i, t):
-    if len(loss) == 5:
-        return _piecewise
+    if len(loss) >= _N_OF_PARABOLAS:
+        return _piecewise if len(loss) == _N_OF_PARABOLAS else _piecewise_of_margin
     return _logistic if len(loss) == 1 else _safe_logistic
 
 
 def _piecewise(loss, i, t):
     low, high, least, most, curvature = loss
-    beyond = t - min(max(t, low[i]), high[i])
+    return _bent(low[i], high[i], least[i], most[i], curvature, t)
+
+
+def _piecewise_of_margin(loss, i, t):
+    y, low, high, least, most, curvature = loss
+    v, value = _bent(low, high, least, most, curvature, y[i] * t)
+    return y[i] * v, value
+
+
+@inlined
+def _bent(low, high, least, most, curvature, t):
+    beyond = t - min(max(t, low), high)
     if not abs(beyond) > 0.0:
         # an infinite prediction is not beyond an infinite end; NaN stays
         nothing = 0.0 if t == t else np.nan
         return nothing, nothing
     v = beyond / curvature if curvature > 0.0 else math.copysign(np.inf, beyond)
-    if least[i] <= v <= most[i]:
+    if least <= v <= most:
         return v, 0.5 * beyond * v
-    v = min(max(v, least[i]), most[i])
+    v = min(max(v, least), most)
     return v, v * (beyond - 0.5 * curvature * v)
 
 
@@ -88,11 +105,11 @@ def second_order(loss, i, t, v, value):
 
 @overload(second_order, jit_options=OPTIONS)
 def _second_order(loss, i, t, v, value):
-    if len(loss) == 5:
+    if len(loss) >= _N_OF_PARABOLAS:
 
         def piecewise(loss, i, t, v, value):
             # f* is a parabola and a kink at 0: it is exactly that
-            return 0.5 * loss[4] * v * v
+            return 0.5 * loss[-1] * v * v
 
         return piecewise
 
@@ -154,6 +171,7 @@ def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
     """
     relative, absolute, smoothness, lipschitz = errors
     own, losses, rest = np.zeros(N_SUMS), 0.0, 0.0
+    parabola = len(loss) >= _N_OF_PARABOLAS
     for k in range(len(pred)):
         i, t = first + k, pred[k]
         v, value = slope_and_value(loss, i, t)
@@ -176,12 +194,12 @@ def look(loss, first, pred, shares, norms, sizes, errors, nu, loads, sums):
         own[MASS_UP + down] += mass
         own[LOAD_UP + down] += mass * norm
         # of an entropy it depends on the prediction exponentially
-        second = second_order(loss, i, t, v, value) if error < 0.1 or len(loss) == 5 else 0.0
-        if len(loss) != 5:
+        second = second_order(loss, i, t, v, value) if error < 0.1 or parabola else 0.0
+        if not parabola:
             second *= 1.0 + 4.0 * error
         own[SECOND_UP + down] += share * second
         # of an entropy the bound of the second order holds by itself
-        if second == 0.0 or len(loss) == 5:
+        if second == 0.0 or parabola:
             own[FIRST_UP + down] += share * max(value - second, 0.0)
     own[LOSS] = losses + rest if abs(losses) < np.inf else losses
     sums += own

@@ -38,10 +38,47 @@ def mark(lower, upper, least, most, quadratic, linear, number, which, flat):
             flat[i] = quadratic[i] == 0.0 and linear[i] == 0.0
 
 
+# Of labels, loops choose between two numbers and do not branch, so that they work on several
+# samples at once; for that, numbers of one size are in one loop.
+
+
 @_compiled
-def deepen(pred, least, most, room):
-    """room = max(room, the distance to the nearer end of a piece); that is negative outside."""
-    for i in range(len(pred)):
-        ends = min(pred[i] - least[i], most[i] - pred[i])
-        if not ends <= room[i]:
-            room[i] = ends
+def mark_by_label(lower, upper, y, least, most, flats, which, flat):
+    """The same of all pieces; their ends, and if they are flat, by the label: (pieces, 2)."""
+    inside = np.empty(len(which), np.bool_)
+    for piece in range(len(least)):
+        (least_down, least_up), (most_down, most_up) = least[piece], most[piece]
+        flat_down, flat_up = flats[piece]
+        for i in range(len(which)):
+            up = y[i] > 0.0
+            begun = lower[i] > (least_up if up else least_down)
+            inside[i] = begun & (upper[i] < (most_up if up else most_down))
+        for i in range(len(which)):
+            inside[i] &= which[i] < 0
+            which[i] = np.int8(piece + 1) if inside[i] else which[i]
+        for i in range(len(which)):
+            if inside[i]:
+                flat[i] = flat_up if y[i] > 0.0 else flat_down
+
+
+@_compiled
+def room_by_label(pred, y, least, most, room):
+    """room = how far predictions are from the nearer end of their piece, 0 on none of them."""
+    for piece in range(len(least)):
+        (least_down, least_up), (most_down, most_up) = least[piece], most[piece]
+        for i in range(len(pred)):
+            up = y[i] > 0.0
+            below = pred[i] - (least_up if up else least_down)
+            above = (most_up if up else most_down) - pred[i]
+            ends = below if below < above else above
+            room[i] = room[i] if ends <= room[i] else ends
+
+
+@_compiled
+def distance_by_label(pred, y, ends, distance):
+    """distance = min(distance, the distance to any end), of ends by the label: (ends, 2)."""
+    for end in range(len(ends)):
+        down, up = ends[end]
+        for i in range(len(pred)):
+            away = abs(pred[i] - (up if y[i] > 0.0 else down))
+            distance[i] = away if away < distance[i] else distance[i]

@@ -206,7 +206,10 @@ class Pass:
             query.near * norms + (0.0 if spread is None else query.wide * spread)
             for query, spread in zip(self.queries, spreads, strict=True)
         ]
-        rooms = [_room(one, at.pred) for one, at in zip(problems, evaluations, strict=True)]
+        every = slice(None)
+        rooms = [
+            one.pieces.room(at.pred, every) for one, at in zip(problems, evaluations, strict=True)
+        ]
         let_go = self._let_go(rooms, reaches)
         looks = []
         for parts in zip(self.queries, problems, evaluations, rooms, reaches, strict=True):
@@ -325,14 +328,6 @@ class _Look(NamedTuple):
     codes: Codes
 
 
-def _room(problem: Problem, pred: Array) -> Array:
-    """How far predictions are from the ends of their pieces; 0 on no piece."""
-    room = np.zeros_like(pred)
-    for piece in problem.pieces:
-        np.maximum(room, np.minimum(pred - piece.lower, piece.upper - pred), out=room)
-    return room
-
-
 def _changes(
     look: _Look, old: Codes | None, whose: Problem
 ) -> tuple[Folded | None, Folded | None, int]:
@@ -383,8 +378,7 @@ def decoded(problem: Problem, codes: Codes) -> Decisions:
     flat = which == 0
     for k, piece in enumerate(problem.pieces, start=1):
         flat |= (which == k) & (piece.quadratic == 0) & (piece.linear == 0)
-    pieces = (Piece(-np.inf, np.inf), *problem.pieces)
-    return Decisions(flat, (which >= 0) & ~flat, pieces, which)
+    return Decisions(flat, (which >= 0) & ~flat, problem.pieces, which)
 
 
 def flat_codes(loss: Loss) -> Mask:
