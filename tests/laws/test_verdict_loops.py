@@ -14,16 +14,20 @@ from safesift.losses import (
     AbsoluteMargin,
     EpsilonInsensitive,
     Hinge,
+    Huber,
     Logistic,
     Piece,
     SafeLogistic,
     Scaled,
+    SmoothedEpsilonInsensitive,
     SmoothedHinge,
+    Squared,
+    SquaredEpsilonInsensitive,
     SquaredHinge,
 )
 from safesift.problem.decisions import Bounds, decide
 from safesift.problem.inputs import make_problems
-from safesift.problem.pieces import LabelPieces, SamplePieces
+from safesift.problem.pieces import SamplePieces, TablePieces
 from safesift.regions.base import clean
 
 NUMBERS = st.one_of(
@@ -67,29 +71,33 @@ def test_pieces_are_those_of_the_formula(data, n):
     np.testing.assert_array_equal(flat, level)
 
 
-LABELLED = [
-    Hinge(),
-    SquaredHinge(),
-    AbsoluteMargin(),
-    SafeLogistic(0.5),
-    Logistic(),
-    SmoothedHinge(),
-]
+OF_MARGINS = [
+    Hinge(), SquaredHinge(), AbsoluteMargin(), SafeLogistic(0.5), Logistic(), SmoothedHinge(),
+    Scaled(SquaredHinge(), 3.0),
+]  # fmt: skip
+OF_RESIDUALS = [
+    Squared(), Huber(0.5), EpsilonInsensitive(0.1), SquaredEpsilonInsensitive(0.3),
+    SmoothedEpsilonInsensitive(0.2, 0.5),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", [*LABELLED, Scaled(SquaredHinge(), 3.0)], ids=repr)
+@pytest.mark.parametrize("loss", [*OF_MARGINS, *OF_RESIDUALS], ids=repr)
 @given(data=st.data(), n=st.integers(1, 40))
-def test_pieces_by_label_are_those_of_every_sample(loss, data, n):
+def test_pieces_of_a_table_are_those_of_every_sample(loss, data, n):
     """Numbers, flatness, room, distances and fields, with numbers there already."""
-    y = data.draw(hnp.arrays(np.float64, n, elements=st.sampled_from([-1.0, 1.0])))
-    by_label, plain = SamplePieces.made(loss, y), SamplePieces(loss, y)
-    assert type(by_label) is LabelPieces
-    assert len(by_label) == len(plain)
+    labels = loss.task == "classification"
+    targets = st.sampled_from([-1.0, 1.0]) if labels else st.floats(-1e3, 1e3)
+    y = data.draw(hnp.arrays(np.float64, n, elements=targets))
+    tabled, plain = SamplePieces.made(loss, y), SamplePieces(loss, y)
+    assert type(tabled) is TablePieces
+    assert len(tabled) == len(plain)
     lower, upper = columns(data, NUMBERS, n=n, k=2)
-    pred = columns(data, st.floats(-3.0, 3.0), n=n, k=1)[0]
+    near = data.draw(hnp.arrays(np.bool_, n))
+    lower[near], upper[near] = (y + lower)[near], (y + upper)[near]
+    pred = y + columns(data, st.floats(-3.0, 3.0), n=n, k=1)[0]
     rows, given = slice(0, n), data.draw(hnp.arrays(np.int8, n, elements=st.integers(-1, 3)))
     found = []
-    for pieces in (by_label, plain):
+    for pieces in (tabled, plain):
         which, flat = given.copy(), given == 0
         pieces.mark(lower, upper, rows, which, flat)
         some = np.minimum(which, np.int8(len(plain)))
@@ -102,14 +110,11 @@ def test_pieces_by_label_are_those_of_every_sample(loss, data, n):
 
 
 def test_samples_with_their_own_parameters_have_their_own_pieces():
-    """As have those with numbers for targets, of which there are many."""
-    y = np.array([0.5, -2.0])
-    for loss in (EpsilonInsensitive(0.1), EpsilonInsensitive(np.array([0.1, 0.2]))):
-        assert type(SamplePieces.made(loss, y)) is SamplePieces
-        (first, *_), (second, *_) = (
-            SamplePieces.made(loss, y).take(rows) for rows in (slice(0, 1), slice(1, 2))
-        )
-        assert first.lower != second.lower
+    y, loss = np.array([0.5, -2.0]), EpsilonInsensitive(np.array([0.1, 0.2]))
+    pieces = SamplePieces.made(loss, y)
+    assert type(pieces) is SamplePieces
+    first, second = (next(iter(pieces.take(rows))) for rows in (slice(0, 1), slice(1, 2)))
+    assert (first.upper - first.lower, second.upper - second.lower) == pytest.approx((0.2, 0.4))
 
 
 def hinges(n):

@@ -1,8 +1,9 @@
 """The pieces of every sample's loss, made when they are read: nothing of them is stored.
 
 They are five numbers for each sample and piece, which follow from the loss and one target. Loops
-over the samples read them a block at a time, by which they never leave the cache; where there are
-two targets only, as of a classification, a table of two columns says them all.
+over the samples read them a block at a time, by which they never leave the cache. Where there are
+two targets only, as of a classification, a table of two columns says them all, and where the loss
+is one of the residual they are the same pieces, shifted by the target.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from safesift.arithmetic.numerics import row_blocks
 from safesift.arithmetic.printing import Brief
-from safesift.losses.base import Loss, Piece
+from safesift.losses.base import Loss, Piece, ResidualLoss
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -41,8 +42,9 @@ class SamplePieces(Brief):
     @classmethod
     def made(cls, loss: Loss, y: Array) -> SamplePieces:
         """Those of a loss, in the form that is read fastest."""
-        labels = loss.task == "classification" and loss.n_parameters is None
-        return (LabelPieces if labels and isinstance(y, np.ndarray) else cls)(loss, y)
+        shifts = loss.task == "classification" or isinstance(loss, ResidualLoss)
+        tabled = shifts and loss.n_parameters is None and isinstance(y, np.ndarray)
+        return (TablePieces if tabled else cls)(loss, y)
 
     def __len__(self) -> int:
         return self._number
@@ -116,13 +118,20 @@ class SamplePieces(Brief):
         return found
 
 
-class LabelPieces(SamplePieces):
-    """The same where it is only the label, -1 or 1, that makes a difference."""
+class TablePieces(SamplePieces):
+    """The same where the pieces of one sample tell those of all others."""
+
+    @property
+    def _labels(self) -> bool:
+        return self.loss.task == "classification"
 
     @cached_property
     def _table(self) -> dict[str, Array]:
-        """The fields of every piece, a column for negative labels and one for positive ones."""
-        pieces = self.loss.pieces(np.array([-1.0, 1.0]))
+        """The fields of every piece, a column for negative labels and one for positive ones.
+
+        Or twice those of the target 0, to which others are added.
+        """
+        pieces = self.loss.pieces(np.array([-1.0, 1.0] if self._labels else [0.0, 0.0]))
         return {
             name: np.array([one_each(getattr(piece, name), 2) for piece in pieces]).reshape(-1, 2)
             for name in Piece.__dataclass_fields__
@@ -139,16 +148,16 @@ class LabelPieces(SamplePieces):
     def mark(self, lower: Array, upper: Array, rows: slice, which: Numbers, flat: Mask) -> None:
         from safesift.arithmetic.compiled import verdicts
 
-        table = self._table
-        verdicts.mark_by_label(
-            lower, upper, self.y[rows], table["lower"], table["upper"], self._flat, which, flat
+        ends = self._table["lower"], self._table["upper"]
+        verdicts.mark_by_table(
+            lower, upper, self.y[rows], self._labels, *ends, self._flat, which, flat
         )
 
     def room(self, pred: Array, rows: slice) -> Array:
         from safesift.arithmetic.compiled import verdicts
 
         room, ends = np.zeros_like(pred), (self._table["lower"], self._table["upper"])
-        verdicts.room_by_label(pred, self.y[rows], *ends, room)
+        verdicts.room_by_table(pred, self.y[rows], self._labels, *ends, room)
         return room
 
     def distance(self, pred: Array, rows: slice) -> Array:
@@ -156,10 +165,12 @@ class LabelPieces(SamplePieces):
 
         distance = np.full_like(pred, np.inf)
         ends = np.concatenate([self._table["lower"], self._table["upper"]])
-        verdicts.distance_by_label(pred, self.y[rows], ends, distance)
+        verdicts.distance_by_table(pred, self.y[rows], self._labels, ends, distance)
         return distance
 
     def field(self, name: str, which: Numbers, other: float = 0.0) -> Array:
+        if not self._labels:
+            return super().field(name, which, other)
         # numbers -1, 0, 1, … find their row from the end, or from the beginning
         table = np.vstack([[[other, other]], self._table[name], [[0.0, 0.0]]])
         return table[np.maximum(which, np.int8(-1)), (self.y > 0).astype(np.int8)]

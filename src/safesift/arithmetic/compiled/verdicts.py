@@ -7,6 +7,7 @@ the error bounds of its formulas.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from safesift.arithmetic.compiled.caching import cached_njit
 from safesift.arithmetic.numerics import EPS
@@ -38,21 +39,28 @@ def mark(lower, upper, least, most, quadratic, linear, number, which, flat):
             flat[i] = quadratic[i] == 0.0 and linear[i] == 0.0
 
 
-# Of labels, loops choose between two numbers and do not branch, so that they work on several
-# samples at once; for that, numbers of one size are in one loop.
+# --- all pieces of a table: two columns, by the label, or pieces that are shifted by the target ---
+#
+# These loops choose between two numbers and do not branch, so that they work on several samples at
+# once; for that, numbers of one size are in one loop.
+
+
+@njit(nogil=True)
+def _end(down, up, y, labels):
+    """The end of a piece of one sample."""
+    return (up if y > 0.0 else down) if labels else y + up
 
 
 @_compiled
-def mark_by_label(lower, upper, y, least, most, flats, which, flat):
-    """The same of all pieces; their ends, and if they are flat, by the label: (pieces, 2)."""
+def mark_by_table(lower, upper, y, labels, least, most, flats, which, flat):
+    """`mark` for all pieces; their ends, and if they are flat, are of shape (pieces, 2)."""
     inside = np.empty(len(which), np.bool_)
     for piece in range(len(least)):
         (least_down, least_up), (most_down, most_up) = least[piece], most[piece]
         flat_down, flat_up = flats[piece]
         for i in range(len(which)):
-            up = y[i] > 0.0
-            begun = lower[i] > (least_up if up else least_down)
-            inside[i] = begun & (upper[i] < (most_up if up else most_down))
+            begun = lower[i] > _end(least_down, least_up, y[i], labels)
+            inside[i] = begun & (upper[i] < _end(most_down, most_up, y[i], labels))
         for i in range(len(which)):
             inside[i] &= which[i] < 0
             which[i] = np.int8(piece + 1) if inside[i] else which[i]
@@ -62,23 +70,22 @@ def mark_by_label(lower, upper, y, least, most, flats, which, flat):
 
 
 @_compiled
-def room_by_label(pred, y, least, most, room):
+def room_by_table(pred, y, labels, least, most, room):
     """room = how far predictions are from the nearer end of their piece, 0 on none of them."""
     for piece in range(len(least)):
         (least_down, least_up), (most_down, most_up) = least[piece], most[piece]
         for i in range(len(pred)):
-            up = y[i] > 0.0
-            below = pred[i] - (least_up if up else least_down)
-            above = (most_up if up else most_down) - pred[i]
+            below = pred[i] - _end(least_down, least_up, y[i], labels)
+            above = _end(most_down, most_up, y[i], labels) - pred[i]
             ends = below if below < above else above
             room[i] = room[i] if ends <= room[i] else ends
 
 
 @_compiled
-def distance_by_label(pred, y, ends, distance):
-    """distance = min(distance, the distance to any end), of ends by the label: (ends, 2)."""
+def distance_by_table(pred, y, labels, ends, distance):
+    """distance = min(distance, the distance to any end), of ends of shape (ends, 2)."""
     for end in range(len(ends)):
         down, up = ends[end]
         for i in range(len(pred)):
-            away = abs(pred[i] - (up if y[i] > 0.0 else down))
+            away = abs(pred[i] - _end(down, up, y[i], labels))
             distance[i] = away if away < distance[i] else distance[i]
