@@ -450,3 +450,38 @@ def test_points_of_epochs_with_kinks_are_averaged(loss):
     assert np.isfinite(loop.mean_point).all()
     loop.move_to(problem.at_level(1e-5))
     np.testing.assert_array_equal(loop.mean_point, loop.point)
+
+
+def loop_with_an_intercept(loss: str) -> parabola_loop.ParabolaLoop:
+    problem = problem_of(loss, n=400, p=30, intercept=True)
+    loop = parabola_loop.ParabolaLoop(problem, 0)
+    loop.move_to(problem)
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("loss", "moves", "made"),
+    [
+        ("hinge", [1.0, 0.25], [1.0, 1.0 / 3.0]),  # 1/4 + 1/16 + …
+        ("hinge", [-1.0, -0.9, -0.9], [-1.0, -1.8, -1.8]),
+        ("hinge", [1.0, 1.2, -0.6], [1.0, 2.4, -0.6]),
+        ("squared_hinge", [1.0, 0.25], [1.0, 0.25]),
+    ],
+)
+def test_a_center_that_creeps_is_moved_ahead(loss, moves, made):
+    """To where moves that become smaller by the same share lead, and at most twice as far."""
+    loop = loop_with_an_intercept(loss)
+    assert [loop._ahead(move) for move in moves] == pytest.approx(made)
+    loop._bias *= 2.0  # moves of another weight tell nothing of the next one
+    assert loop._ahead(0.5 * moves[-1]) == 0.5 * moves[-1]
+
+
+def test_rows_that_come_back_for_an_intercept_leave_again_in_the_same_epoch():
+    loop = loop_with_an_intercept("hinge")
+    while loop.complete:
+        loop.epoch(shrinks=True)
+    many = loop._n_active
+    loop._shift = 2.0 * loop._room
+    loop.epoch(shrinks=True)
+    assert loop.share_visited == len(loop._left) / 400
+    assert loop._n_active < len(loop._left) and many < len(loop._left)

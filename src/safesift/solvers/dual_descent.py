@@ -11,7 +11,8 @@ centre moves to it after every epoch. At its limit Σ s_i ν_i = 0. Rows are mea
 so that the coefficients do not do the intercept's work, and it settles as fast as they do. From one
 alpha to the next it is the prediction for that mean that goes on as before, and a cold start begins
 with an intercept that is nearly penalised as the coefficients are: with few rows to balance yet, it
-would otherwise overshoot, and take ten epochs to come back.
+would otherwise overshoot, and take ten epochs to come back. Rows with kinks respond to it together,
+and so by less than each of them would: a centre that creeps is moved to where its moves lead.
 """
 
 from __future__ import annotations

@@ -26,10 +26,14 @@ from safesift.problem.problem import Problem
 from safesift.solvers.costs import mean_row_length
 
 Array = NDArray[np.float64]
+Rows = NDArray[np.intp] | slice
 
 # an intercept is so many times as heavy as slopes would respond to it, were rows by themselves: of
 # losses that curve, and of those with kinks
 _HEAVY, _HEAVY_WITH_KINKS = 128.0, 4.0
+# with kinks its centre creeps, as rows respond together and not by themselves: it is moved ahead,
+# at most so many times as far
+_FARTHEST = 2.0
 # with kinks, in so many epochs of a cold start, it has this share of the weight of all features
 _FIRST_EPOCHS, _AT_FIRST = 2, 0.1
 # what it costs to make slopes cancel: so many times bias/alpha times the square of what is left
@@ -112,6 +116,8 @@ class Loop(ABC):
         # before that many epochs nothing is known of the rows that will respond to an intercept
         self._unknown = 0 if self._curves else _FIRST_EPOCHS
         self._recent: deque[tuple[float, Array]] = deque(maxlen=_MOST_RECENT)
+        # the last move of the centre, and what the intercept weighed then
+        self._shifted = (0.0, 0.0)
         if problem.fit_intercept:
             self._centre()
 
@@ -146,8 +152,8 @@ class Loop(ABC):
         """What tells the dual variables, and may be extrapolated."""
 
     @abstractmethod
-    def _softness(self) -> tuple[NDArray[np.bool_], Array | float]:
-        """Which dual variables respond to predictions, and how curved the conjugate is there."""
+    def _softness(self, rows: Rows) -> tuple[Rows, Array | float]:
+        """Those of some rows that respond to predictions, and how curved their conjugate is."""
 
     @abstractmethod
     def _sweep(self, margin: float) -> Swept:
@@ -189,14 +195,14 @@ class Loop(ABC):
         step = problem.shares / problem.alpha
         self._table[:, columns.STEP] = step
         self._set_steps()
+        self._left = np.flatnonzero(problem.shares > 0)
+        self._unshrink()
         if problem.fit_intercept:
             self._weigh_intercept()
-        self._left = np.flatnonzero(problem.shares > 0)
-        self._shift = 0.0
+        self._shift, self._shifted = 0.0, (0.0, 0.0)
         self._refresh()
         if problem.fit_intercept:
             self._intercept = level - self._lifted
-        self._unshrink()
         # as far as predictions were off after the last change of alpha, they will be again
         self._worst = self._first_worst
         self._is_first = True
@@ -214,12 +220,13 @@ class Loop(ABC):
         are off by about h times what the intercept is: a weight of alpha/h, or a few times that,
         finds it in a few rounds, and more would make every row wait for all others.
         """
-        problem, (free, curvature) = self._problem, self._softness()
+        problem = self._problem
+        free, curvature = self._softness(self._in_loop)
+        times = _HEAVY if self._curves else _HEAVY_WITH_KINKS
         # a row at the mean of all does not respond for ever
         norms_sq = np.maximum(self._norms_sq[free], _LEAST_RESPONSE * self._typical_sq)
         own = self._table[free, self._compiled.STEP] * norms_sq
         h = total(problem.shares[free], 1.0 / (curvature + own))
-        times = _HEAVY if self._curves else _HEAVY_WITH_KINKS
         # and no heavier than the other features together
         bias = min(times * problem.alpha / h, self._typical_sq) if h > 0 else self._typical_sq
         if self._unknown:
@@ -227,6 +234,12 @@ class Loop(ABC):
         if not 0.5 * bias < self._bias < 2.0 * bias:
             self._bias = bias
             self._set_steps()
+
+    @property
+    def _in_loop(self) -> Rows:
+        """The rows that are in the loop, as are all that respond to predictions."""
+        some = self._active[: self._n_active]
+        return slice(None) if len(some) == len(self._table) else some
 
     def _predict(self, alpha: float) -> None:
         """Dual variables for another alpha, on the line through the last two solutions."""
@@ -337,12 +350,22 @@ class Loop(ABC):
                 self._weigh_intercept()
         if shift == 0.0:
             return
+        shift = self._ahead(shift)
         self._intercept -= shift
         self._weigh_intercept()
         self._room -= abs(shift)
         if self._room < 0 and not self.complete:
-            # rows that left were not that far inside
+            # rows that left were not that far inside; most leave again at once
+            worst = self._worst
             self._unshrink()
+            self._worst = worst
+
+    def _ahead(self, shift: float) -> float:
+        """How far the centre is to go, where each move became smaller by the same share."""
+        (before, bias), self._shifted = self._shifted, (shift, self._bias)
+        if self._curves or bias != self._bias or not before * shift > 0:
+            return shift
+        return shift / max(1.0 - shift / before, 1.0 / _FARTHEST)
 
     def _missing(self) -> float:
         """About what the intercept is missing, where every slope gives way.

@@ -8,7 +8,7 @@ from scipy.special import expit, logit
 
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
-from safesift.solvers.dual_loop import Loop, Swept
+from safesift.solvers.dual_loop import Loop, Rows, Swept
 
 Array = NDArray[np.float64]
 
@@ -56,10 +56,9 @@ class EntropyLoop(Loop):
             return self.nu.copy()
         return self.nu * np.where(self.nu > 0, min(down / up, 1.0), min(up / down, 1.0))
 
-    def _softness(self) -> tuple[NDArray[np.bool_], Array]:
-        free, odds = self._problem.shares > 0, self._state
-        response = np.maximum(expit(odds) * expit(-odds), _LEAST_RESPONSE)
-        return free, 1.0 / response[free]
+    def _softness(self, rows: Rows) -> tuple[Rows, Array]:
+        odds = self._state[rows]
+        return rows, 1.0 / np.maximum(expit(odds) * expit(-odds), _LEAST_RESPONSE)
 
     def _sweep(self, margin: float) -> Swept:
         return Swept(

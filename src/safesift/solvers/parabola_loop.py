@@ -26,7 +26,7 @@ from safesift.losses.dual_form import DualForm
 from safesift.problem.evaluation import Evaluation
 from safesift.problem.problem import Problem
 from safesift.solvers.costs import PRODUCTS_PER_ENTRY
-from safesift.solvers.dual_loop import Loop, Swept
+from safesift.solvers.dual_loop import Loop, Rows, Swept
 from safesift.solvers.line_search import root_of_rising
 
 Array = NDArray[np.float64]
@@ -201,10 +201,12 @@ class ParabolaLoop(Loop):
         room = total(shares, way) / abs(rest)
         return nu - math.copysign(1.0 / room, rest) * way if room >= 1.0 else nu
 
-    def _softness(self) -> tuple[NDArray[np.bool_], float]:
-        nu, form, counted = self.nu, self._form, self._problem.shares > 0
-        free = (nu > form.least) & (nu < form.most) & (nu != 0) & counted
-        return (free if free.any() else counted), form.curvature
+    def _softness(self, rows: Rows) -> tuple[Rows, float]:
+        nu, form = self.nu[rows], self._form
+        free = np.flatnonzero((nu > form.least[rows]) & (nu < form.most[rows]) & (nu != 0))
+        if not len(free):
+            return rows, form.curvature
+        return (free if isinstance(rows, slice) else rows[free]), form.curvature
 
     def _sweep(self, margin: float) -> Swept:
         self._entries_visited += self._n_active * self._row_length
