@@ -58,13 +58,13 @@ class WeightedGram:
     def __init__(self, design: RowDesign) -> None:
         self._design = design
         self._weights = design.zeros(design.n_samples)
-        self._rest = 0.0
+        self._rest = 0
         self._reset()
 
     def _reset(self) -> None:
         d = self._design.n_columns
         self.matrix, self._spread_sq, self._n_sums = self._design.zeros(d, d), np.zeros(d), 1
-        self._worst_sum = 0.0
+        self._worst_sum, self._n_used = 0.0, 0
 
     @property
     def design(self) -> RowDesign:
@@ -94,7 +94,8 @@ class WeightedGram:
     def moving(self, weights: Array) -> Computation[None]:
         """`move`, with passes that can be shared."""
         changed = np.flatnonzero(weights != self._weights)
-        often = len(changed) > _MANY_CHANGES * np.count_nonzero(weights)
+        n_used = self._n_used_with(weights, changed)
+        often = len(changed) > _MANY_CHANGES * n_used
         if (often or self._n_sums > _MANY_SUMS) and self._rest == 0:
             self._reset()
             self._weights[:] = 0.0
@@ -108,7 +109,12 @@ class WeightedGram:
                 self._count_sum()
                 self.matrix += sign * gram
                 self._spread_sq += np.diag(gram)
-        self._weights[changed] = weights[changed]
+        self._weights[changed], self._n_used = weights[changed], n_used
+
+    def _n_used_with(self, weights: Array, changed: NDArray[np.intp]) -> int:
+        """How many rows have other weights than 0 once these have changed."""
+        new, old = np.count_nonzero(weights[changed]), np.count_nonzero(self._weights[changed])
+        return self._n_used + int(new) - int(old)
 
     def _part(self, rows: NDArray[np.intp], change: Array) -> GramPart:
         grows = change > 0
@@ -133,14 +139,15 @@ class WeightedGram:
         child = copy(self)
         child._design, child._weights = design, self._weights[rows]
         child.matrix, child._spread_sq = self.matrix.copy(), self._spread_sq.copy()
-        child._rest = float(np.count_nonzero(self._weights)) - np.count_nonzero(child._weights)
+        child._n_used = int(np.count_nonzero(child._weights))
+        child._rest = self._n_used - child._n_used
         return child
 
     def adopt(self, child: WeightedGram, rows: NDArray) -> None:
         """Take over what became of the rows of a matrix made by `among`."""
         self.matrix, self._spread_sq, self._n_sums = child.matrix, child._spread_sq, child._n_sums
         self._worst_sum = child._worst_sum
-        self._weights[rows] = child._weights
+        self._weights[rows], self._n_used = child._weights, child._rest + child._n_used
 
 
 # --- the Gram matrix of a changing set of columns, under changing weights -----------------
@@ -201,14 +208,14 @@ class WorkingGram(WeightedGram):
         if (features == self.features).all():
             return
         before, weights = (self.matrix, self._spread_sq, self._n_sums), self.weights
-        worst_sum = self._worst_sum
+        worst_sum, n_used = self._worst_sum, self._n_used
         columns = self._with_ones(features)
         stays, kept = self.columns[columns], columns[self.columns]
         self._choose(features)
         if 2 * np.count_nonzero(stays) < len(stays) or before[2] > _SUMS_OF_COLUMNS:
             return
         matrix, spread_sq, self._n_sums = before
-        self._weights, self._worst_sum = weights, worst_sum
+        self._weights, self._worst_sum, self._n_used = weights, worst_sum, n_used
         self.matrix[np.ix_(stays, stays)] = matrix[np.ix_(kept, kept)]
         self._spread_sq[stays] = spread_sq[kept]
         if not stays.all():

@@ -137,8 +137,8 @@ class Look:
             seconds=time.perf_counter() - began,
             gap=certificate.gap,
             relative_gap=certificate.relative_gap,
-            n_kept=int((~decisions.dropped).sum()),
-            n_undecided=int(decisions.undecided.sum()),
+            n_kept=len(decisions.dropped) - int(np.count_nonzero(decisions.dropped)),
+            n_undecided=int(np.count_nonzero(decisions.undecided)),
             n_features=n_features,
         )
 

@@ -65,11 +65,12 @@ class Screening:
         if self.region is not None or not self.guesses or not problem.pieces:
             return False
         undecided = decisions.undecided
-        if not len(undecided) or float(undecided.mean()) <= _FEW:
+        few = _FEW * len(undecided)
+        if np.count_nonzero(undecided) <= few:
             return False
         for rows in problem.design.sample_blocks:
             undecided[rows] &= problem.pieces.room(at.pred[rows], rows) > 0.0
-        return float(undecided.mean()) > _FEW
+        return bool(np.count_nonzero(undecided) > few)
 
     @property
     def thorough(self) -> Region:
