@@ -485,3 +485,15 @@ def test_rows_that_come_back_for_an_intercept_leave_again_in_the_same_epoch():
     loop.epoch(shrinks=True)
     assert loop.share_visited == len(loop._left) / 400
     assert loop._n_active < len(loop._left) and many < len(loop._left)
+
+
+@pytest.mark.parametrize("seed", [24, 86, 109])
+def test_few_rows_do_not_carry_the_intercept_away(seed):
+    """Newton's method on the few that are left in the loop knows nothing of all others."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 2))
+    score = X @ np.ones(2) + rng.normal(size=200)
+    y = np.where(score > np.quantile(score, 0.8), 1.0, -1.0)
+    model = {"loss": "hinge", "penalty": "l2", "alpha": 30.0, "fit_intercept": True}
+    fit = fitted(make_problems(X, y, sample_weight=None, **model).problem, 1e-6, max_iter=300)
+    assert fit.converged and abs(fit.at.point[-1]) < 10.0

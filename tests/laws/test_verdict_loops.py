@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import safesift as ss
 from safesift.arithmetic.compiled import verdicts
 from safesift.arithmetic.numerics import EPS
 from safesift.losses import (
@@ -115,6 +118,126 @@ def test_samples_with_their_own_parameters_have_their_own_pieces():
     assert type(pieces) is SamplePieces
     first, second = (next(iter(pieces.take(rows))) for rows in (slice(0, 1), slice(1, 2)))
     assert (first.upper - first.lower, second.upper - second.lower) == pytest.approx((0.2, 0.4))
+
+
+@dataclass(frozen=True, eq=False)
+class WideAfar(EpsilonInsensitive):
+    """A tube that is wider where targets are large: of the residual, and not by it alone."""
+
+    def _width(self, y):
+        return self.epsilon * (1.0 + np.abs(y))
+
+    def value(self, pred, y):
+        return np.maximum(np.abs(np.subtract(pred, y)) - self._width(y), 0.0)
+
+    def slope(self, pred, y):
+        residual = np.subtract(pred, y)
+        return np.where(np.abs(residual) > self._width(y), np.sign(residual), 0.0)
+
+    def conjugate(self, nu, y):
+        return np.where(np.abs(nu) <= 1, nu * y + np.abs(nu) * self._width(y), np.inf)
+
+    def _dual_kink(self, y):
+        return y - self._width(y), y + self._width(y)
+
+    def pieces(self, y):
+        width = self._width(y)
+        return [
+            Piece(y - width, y + width),
+            Piece(y + width, np.inf, linear=1.0, constant=-y - width),
+            Piece(-np.inf, y - width, linear=-1.0, constant=y - width),
+        ]
+
+
+def test_pieces_that_targets_do_not_shift_are_read_as_they_are():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 3))
+    y, loss = X @ [3.0, 2.0, 1.0] + rng.normal(size=60), WideAfar(0.3)
+    assert type(SamplePieces.made(loss, y)) is SamplePieces
+    found = ss.screen(X, y, loss=loss, alpha=1e-2, fold="always", tol=1e-10)
+    inside = np.abs(X @ found.coef + found.intercept - y) < loss._width(y) - 1e-9
+    assert found.decisions.folded.any() and not (found.decisions.folded & inside).any()
+
+
+class DearPositives(SquaredHinge):
+    """Five times as large for positive labels, and its conjugate with it."""
+
+    smoothness = 5.0
+
+    def _times(self, y):
+        return np.where(np.greater(y, 0), 5.0, 1.0)
+
+    def value(self, pred, y):
+        return self._times(y) * super().value(pred, y)
+
+    def slope(self, pred, y):
+        return self._times(y) * super().slope(pred, y)
+
+    def curvature(self, pred, y):
+        return self._times(y) * super().curvature(pred, y)
+
+    def curvature_floor(self, lower, upper, y):
+        return self._times(y) * super().curvature_floor(lower, upper, y)
+
+    def conjugate(self, nu, y):
+        return self._times(y) * super().conjugate(nu / self._times(y), y)
+
+    def dual_form(self, y):
+        return None
+
+    def pieces(self, y):
+        times = self._times(y)
+        return [
+            Piece(one.lower, one.upper, times * one.quadratic, times * one.linear, times)
+            for one in super().pieces(y)
+        ]
+
+
+def test_labels_that_count_by_more_than_the_margin_are_heard():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 0, 1.0, -1.0)
+    loss, weights = DearPositives(), np.where(y > 0, 5.0, 1.0)
+    assert loss.loops(y) is None and type(SamplePieces.made(loss, y)) is TablePieces
+    model = {"fit_intercept": False, "tol": 1e-10, "fold": "always"}
+    dear = ss.screen(X, y, loss=loss, alpha=0.1, **model)
+    plain = ss.screen(X, y, alpha=0.1 / weights.mean(), sample_weight=weights, **model)
+    np.testing.assert_allclose(dear.coef, plain.coef, rtol=1e-4)
+    assert (y * (X @ dear.coef))[dear.decisions.dropped].min() > 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Forgetful(EpsilonInsensitive):
+    """With parameters of its samples, and no word of that."""
+
+    n_parameters = None
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_parameters_of_few_samples_are_not_those_of_all(n):
+    loss = Forgetful(np.array([5.0, 0.1, 3.0])[:n])
+    pieces = SamplePieces.made(loss, np.zeros(n))
+    with pytest.raises(ValueError, match=r"n_parameters|broadcast"):
+        pieces.mark(*np.zeros((2, n)), slice(0, n), np.full(n, -1, np.int8), np.zeros(n, bool))
+
+
+@dataclass(frozen=True)
+class Steps(Squared):
+    """As many linear pieces as there may be numbers for, twice over."""
+
+    def _pieces(self):
+        return [Piece(float(k), k + 1.0, linear=1.0 + k) for k in range(300)]
+
+
+@pytest.mark.parametrize("kind", [SamplePieces, TablePieces])
+def test_pieces_beyond_the_last_number_decide_nothing(kind):
+    pieces, pred = kind(Steps(), np.zeros(300)), np.arange(300) + 0.5
+    which, flat = np.full(300, -1, np.int8), np.zeros(300, bool)
+    pieces.mark(pred - 0.1, pred + 0.1, slice(0, 300), which, flat)
+    n = len(pieces)
+    assert 100 < n < 128 and not flat.any()
+    np.testing.assert_array_equal(which, np.r_[1 : n + 1, np.full(300 - n, -1)])
+    np.testing.assert_array_equal(pieces.field("linear", which)[:n], np.arange(n) + 1.0)
 
 
 def hinges(n):

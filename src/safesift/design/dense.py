@@ -64,7 +64,7 @@ class DenseDesign(RowDesign):
     def gram_rows(self) -> int:
         # adding up p × p matrices of few rows each would cost more than their products
         p = max(self.n_features, 1)
-        return max(4 * self.block_rows, min(4 * p, _GRAM_BLOCK // p))
+        return max(2 * self.block_rows, min(4 * p, _GRAM_BLOCK // p))
 
     def block(self, rows: slice) -> Array:
         return self.array[rows].astype(np.float64, copy=False)

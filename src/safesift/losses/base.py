@@ -278,6 +278,10 @@ class Loss(ABC):
         return self
 
 
+# what a loss of the margin says by the margin, unless it says so itself
+_OF_THE_MARGIN = ("value", "slope", "conjugate", "dual_form", "dual_interval", "_dual_kink")
+
+
 class MarginLoss(Loss):
     """f(pred; y) = φ(y·pred) with y = ±1. Subclasses give φ as `_phi`, `_dphi` and so on."""
 
@@ -308,10 +312,18 @@ class MarginLoss(Loss):
         return _mirrored(*self._dual_interval, y)
 
     def loops(self, y: ArrayLike) -> tuple[Any, ...] | None:
-        if self._minimisers is None or not self.quadratic_rays or self.precision > 0:
-            return None
-        ends = map(float, (*self._minimisers, *self._dual_interval))
-        return floats(y), *ends, 1.0 / self.smoothness
+        """Of the margin, as long as it is all by which labels count.
+
+        A class that says something else of its values or its conjugate has that read.
+        """
+        own, minimisers = type(self), self._minimisers
+        told = all(getattr(own, name) is getattr(MarginLoss, name) for name in _OF_THE_MARGIN)
+        if minimisers is None or not told or not self.quadratic_rays or self.precision > 0:
+            return super().loops(y)
+        ends = (*minimisers, *self._dual_interval)
+        if any(map(np.ndim, ends)):
+            return super().loops(y)
+        return floats(y), *map(float, ends), 1.0 / self.smoothness
 
     def _dual_kink(self, y: ArrayLike) -> tuple[Array, Array] | None:
         return None if self._minimisers is None else _mirrored(*self._minimisers, y)

@@ -103,7 +103,7 @@ class WeightedGram:
         change = weights[changed] - self._weights[changed]
         signs = [sign for sign in (1.0, -1.0) if (sign * change > 0).any()]
         if signs:
-            parts = [self._part(changed, sign * change) for sign in signs]
+            parts = [self._part(changed, change if sign > 0 else -change) for sign in signs]
             added = yield Grams(self._design, parts)
             for sign, gram in zip(signs, added, strict=True):
                 self._count_sum()

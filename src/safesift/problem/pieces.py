@@ -23,6 +23,9 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int8]
 
+# so many pieces can be numbered, with a number to spare
+_MOST = 126
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SamplePieces(Brief):
@@ -42,9 +45,10 @@ class SamplePieces(Brief):
     @classmethod
     def made(cls, loss: Loss, y: Array) -> SamplePieces:
         """Those of a loss, in the form that is read fastest."""
-        shifts = loss.task == "classification" or isinstance(loss, ResidualLoss)
-        tabled = shifts and loss.n_parameters is None and isinstance(y, np.ndarray)
-        return (TablePieces if tabled else cls)(loss, y)
+        # a class of its own pieces, of whatever kind, need not shift them by the target
+        shifts = getattr(type(loss), "pieces", None) is ResidualLoss.pieces
+        alike = (shifts or loss.task == "classification") and loss.n_parameters is None
+        return (TablePieces if alike and isinstance(y, np.ndarray) else cls)(loss, y)
 
     def __len__(self) -> int:
         return self._number
@@ -57,9 +61,12 @@ class SamplePieces(Brief):
         return len(self.of(slice(0, 1)))
 
     def of(self, rows: slice) -> list[Piece]:
-        """The pieces of some of the samples, whose fields are arrays of as many numbers."""
+        """The pieces of some of the samples, whose fields are arrays of as many numbers.
+
+        The first ones, where there are more than can be numbered: on others nothing is decided.
+        """
         y = self.y[rows]
-        pieces = self.loss.take(rows).pieces(y)
+        pieces = self.loss.take(rows).pieces(y)[:_MOST]
         if not isinstance(y, np.ndarray):
             return pieces
         return [
@@ -129,13 +136,22 @@ class TablePieces(SamplePieces):
     def _table(self) -> dict[str, Array]:
         """The fields of every piece, a column for negative labels and one for positive ones.
 
-        Or twice those of the target 0, to which others are added.
+        Or twice those of the target 0, to which others are added. They are asked for once more than
+        that, so that parameters of two or three samples are not taken for those of all.
         """
-        pieces = self.loss.pieces(np.array([-1.0, 1.0] if self._labels else [0.0, 0.0]))
-        return {
-            name: np.array([one_each(getattr(piece, name), 2) for piece in pieces]).reshape(-1, 2)
-            for name in Piece.__dataclass_fields__
-        }
+        y = np.array([-1.0, 1.0, 1.0] if self._labels else [0.0, 0.0, 0.0])
+        pieces = [
+            [one_each(field, len(y)) for field in vars(piece).values()]
+            for piece in self.loss.pieces(y)[:_MOST]
+        ]
+        fields = np.array(pieces).reshape(-1, len(Piece.__dataclass_fields__), len(y))
+        same = fields[..., 1:] if self._labels else fields
+        if not (same == same[..., :1]).all():
+            raise ValueError(
+                f"{self.loss!r} has parameters of single samples, but n_parameters is None: let it "
+                "say for how many samples there are parameters, and let `take` select them."
+            )
+        return {name: fields[:, k, :2].copy() for k, name in enumerate(Piece.__dataclass_fields__)}
 
     @cached_property
     def _flat(self) -> NDArray[np.bool_]:

@@ -355,10 +355,8 @@ class Loop(ABC):
         self._weigh_intercept()
         self._room -= abs(shift)
         if self._room < 0 and not self.complete:
-            # rows that left were not that far inside; most leave again at once
-            worst = self._worst
-            self._unshrink()
-            self._worst = worst
+            # rows that left were not that far inside
+            self._come_back()
 
     def _ahead(self, shift: float) -> float:
         """How far the centre is to go, where each move became smaller by the same share."""
@@ -388,6 +386,12 @@ class Loop(ABC):
     def _unshrink(self) -> None:
         self._active = self._left.copy()
         self._n_active, self._worst, self._room = len(self._active), math.inf, math.inf
+
+    def _come_back(self) -> None:
+        """All rows are in the loop again, of which most leave at once."""
+        worst = self._worst
+        self._unshrink()
+        self._worst = worst
 
     def resume(self, decisions: Decisions | None) -> None:
         """All rows are in the loop again, but those whose dual variable is known."""

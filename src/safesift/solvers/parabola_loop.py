@@ -251,7 +251,8 @@ class ParabolaLoop(Loop):
     def accelerate(self, target: float, estimate: float) -> None:
         """Proximal points in the variables that are in the loop, once epochs have cost as much.
 
-        They are taken if they make the gap smaller than it was estimated to be.
+        They are taken if they make the gap smaller than it was estimated to be: that of all rows,
+        where the intercept went further than those that left the loop are known to be inside.
         """
         problem, p = self._problem, self._problem.design.n_columns
         cost = _NEWTON_STEPS * p * (p * p / 3 + self._n_active * self._row_length)
@@ -264,11 +265,21 @@ class ParabolaLoop(Loop):
         self.nu[here], point = proximal_points(part, self.point, self._worst, target)
         self._intercept = problem.split(point)[1]
         self._refresh()
-        part = replace(part, nu=self.nu[here])
+        far = not abs(self._intercept - before[1]) <= self._room
+        part = self._whole if far else replace(part, nu=self.nu[here])
         if not part.gap(part.design.matvec(self.point)) + self._unbalanced() <= estimate:
             self.nu[:], self._intercept = before
             self._refresh()
             self._patience *= 4.0
+        elif far:
+            self._come_back()
+
+    @property
+    def _whole(self) -> Part:
+        """All variables, of which none is left."""
+        problem = self._problem
+        design, nothing = rows_of(problem.design), np.zeros(problem.design.n_columns)
+        return Part(design, self._form, problem.shares, self.nu, nothing, problem.alpha)
 
     def _part(self, rows: NDArray) -> Part:
         problem = self._problem
