@@ -64,7 +64,7 @@ def measure(name: str, dtype: str, call: str, rows: int | None) -> dict[str, Any
     X, y = MORE_DATASETS[name]()
     X, y = np.ascontiguousarray(X[:rows], dtype=dtype), y[:rows]
     n, p = X.shape
-    few = np.concatenate([np.flatnonzero(y < 0)[:100], np.flatnonzero(y > 0)[:100]])
+    few = np.concatenate([np.flatnonzero(y < 0)[:2500], np.flatnonzero(y > 0)[:2500]])
 
     def solve(X: np.ndarray = X, y: np.ndarray = y) -> Any:
         return ss.safe_path(X, y, alphas=CALLS[call], **MODEL)
