@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -84,22 +87,12 @@ OF_RESIDUALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", [*OF_MARGINS, *OF_RESIDUALS], ids=repr)
-@given(data=st.data(), n=st.integers(1, 40))
-def test_pieces_of_a_table_are_those_of_every_sample(loss, data, n):
+def law_of_tables(loss, y, lower, upper, pred, given):
     """Numbers, flatness, room, distances and fields, with numbers there already."""
-    labels = loss.task == "classification"
-    targets = st.sampled_from([-1.0, 1.0]) if labels else st.floats(-1e3, 1e3)
-    y = data.draw(hnp.arrays(np.float64, n, elements=targets))
     tabled, plain = SamplePieces.made(loss, y), SamplePieces(loss, y)
     assert type(tabled) is TablePieces
     assert len(tabled) == len(plain)
-    lower, upper = columns(data, NUMBERS, n=n, k=2)
-    near = data.draw(hnp.arrays(np.bool_, n))
-    lower[near], upper[near] = (y + lower)[near], (y + upper)[near]
-    pred = y + columns(data, st.floats(-3.0, 3.0), n=n, k=1)[0]
-    rows, given = slice(0, n), data.draw(hnp.arrays(np.int8, n, elements=st.integers(-1, 3)))
-    found = []
+    found, rows = [], slice(0, len(y))
     for pieces in (tabled, plain):
         which, flat = given.copy(), given == 0
         pieces.mark(lower, upper, rows, which, flat)
@@ -110,6 +103,77 @@ def test_pieces_of_a_table_are_those_of_every_sample(loss, data, n):
         found.append([which, flat, *numbers, *fields])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("loss", [*OF_MARGINS, *OF_RESIDUALS], ids=repr)
+@given(data=st.data(), n=st.integers(1, 40))
+def test_pieces_of_a_table_are_those_of_every_sample(loss, data, n):
+    labels = loss.task == "classification"
+    targets = st.sampled_from([-1.0, 1.0]) if labels else st.floats(-1e3, 1e3)
+    y = data.draw(hnp.arrays(np.float64, n, elements=targets))
+    lower, upper = columns(data, NUMBERS, n=n, k=2)
+    near = data.draw(hnp.arrays(np.bool_, n))
+    lower[near], upper[near] = (y + lower)[near], (y + upper)[near]
+    pred = y + columns(data, st.floats(-3.0, 3.0), n=n, k=1)[0]
+    given = data.draw(hnp.arrays(np.int8, n, elements=st.integers(-1, 3)))
+    law_of_tables(loss, y, lower, upper, pred, given)
+
+
+def drawn(loss, seed):
+    """Ends of intervals among the kinks, as the law wants them, without looking for them."""
+    rng, n = np.random.default_rng(seed), 200
+    y = rng.choice([-1.0, 1.0], n) if loss.task == "classification" else rng.normal(size=n)
+    kinks = rng.choice([-1.0, -0.5, 0.0, 0.1, 0.5, 1.0], (3, n))
+    if loss.task == "classification":
+        lower, upper, pred = y * kinks
+    else:
+        lower, upper, pred = y + kinks
+    return y, np.minimum(lower, upper), np.maximum(lower, upper), pred, rng.integers(-1, 2, n)
+
+
+NONE = ("def _end", "def _end")
+
+
+@contextmanager
+def written(old, new):
+    """The loops over tables as plain Python, with a mistake."""
+    source = Path(verdicts.__file__).read_text()
+    assert old in source, old
+    source = re.sub(r"^from (numba|safesift).*compil.*$|^from numba.*$", "", source, flags=re.M)
+    names = {"njit": lambda **_: lambda loop: loop, "cached_njit": lambda **_: lambda loop: loop}
+    exec(compile(source.replace(old, new), "verdicts", "exec"), names)
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
+        for name in ("mark_by_table", "room_by_table", "distance_by_table"):
+            patch.setattr(verdicts, name, names[name])
+        yield
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        NONE,
+        ("lower[i] > _end", "lower[i] >= _end"),
+        ("(upper[i] < _end", "(upper[i] <= _end"),
+        ("(up if y > 0.0 else down) if labels", "up if labels"),
+        ("else y + up", "else up"),
+        ("inside[i] &= which[i] < 0", "pass"),
+        ("flat[i] = flat_up if y[i] > 0.0 else flat_down", "flat[i] = True"),
+        ("np.int8(piece + 1) if", "np.int8(piece) if"),
+        ("ends = below if below < above else above", "ends = above"),
+        ("room[i] = room[i] if ends <= room[i] else ends", "room[i] = ends"),
+        ("away = abs(pred[i] -", "away = (pred[i] -"),
+    ],
+)
+def test_mistakes_in_loops_over_tables(old, new):
+    broken = 0
+    with written(old, new):
+        for seed, loss in enumerate([*OF_MARGINS, *OF_RESIDUALS]):
+            *numbers, given = drawn(loss, seed)
+            try:
+                law_of_tables(loss, *numbers, given.astype(np.int8))
+            except AssertionError:
+                broken += 1
+    assert bool(broken) == ((old, new) != NONE)
 
 
 def test_samples_with_their_own_parameters_have_their_own_pieces():
