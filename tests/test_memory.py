@@ -50,6 +50,32 @@ def test_single_precision_is_never_copied_whole(order, screening):
     assert peak < kept_rows + 0.75 * X.nbytes
 
 
+@pytest.mark.parametrize(
+    ("loss", "most"), [("squared_hinge", 17), ("squared_epsilon_insensitive", 23)]
+)
+def test_of_narrow_rows_some_vectors_are_held(loss, most):
+    """Targets, weights, norms, two points, how far predictions moved; no pieces of the losses."""
+    rng, n = np.random.default_rng(0), 400_000
+    X = rng.standard_normal((n, 8), dtype=np.float32)
+    signal = X @ rng.standard_normal(8).astype(np.float32) + rng.standard_normal(n)
+    y = np.sign(signal) if loss == "squared_hinge" else signal
+
+    def path(rows):
+        return safe_path(
+            X[rows], y[rows], loss=loss, penalty="l2", fit_intercept=False,
+            alphas=np.geomspace(1e-3, 1e-5, 4),
+        )  # fmt: skip
+
+    path(slice(5000))  # modules, and what is compiled
+    tracemalloc.start()
+    try:
+        path(slice(None))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most * 8 * n
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize(
     ("loss", "penalty"),
