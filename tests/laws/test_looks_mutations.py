@@ -5,7 +5,6 @@ The compiled loops are run as plain Python for that.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from safesift.losses import LOSSES
 from safesift.problem import duality, looks
 from tests.laws import look_cases as made
 from tests.laws import look_laws as laws
+from tests.laws.plain_python import interpreted
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,31 +50,6 @@ class Mistake:
 NONE = Mistake(looks, "class Look:", "class Look:")
 
 
-def _plain(*arguments: Any, **options: Any) -> Any:
-    """In place of decorators that compile."""
-    return arguments[0] if arguments and callable(arguments[0]) else lambda function: function
-
-
-def _interpreted(source: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The names of a module of compiled loops, as plain Python: overloads are called by hand."""
-    source = re.sub(r"^from (numba|safesift).*$", "", source, flags=re.MULTILINE)
-    source = source.replace('matrix[0].layout == "F"', "not matrix[0].flags.c_contiguous")
-    names: dict[str, Any] = dict.fromkeys(("njit", "inlined", "cached_njit"), _plain)
-    names |= {"overload": lambda *_, **__: _plain, "OPTIONS": {}, "__name__": "loops"} | given
-    exec(compile(source, "loops", "exec"), names)
-    for name in (
-        "row", "row_dot", "row_add", "rows_dot", "rows_add", "skips", "slope_and_value",
-        "second_order",
-    ):  # fmt: skip
-        if f"_{name}" in names:
-            names[name] = _by_hand(names[f"_{name}"])
-    return names
-
-
-def _by_hand(chosen: Any) -> Any:
-    return lambda *arguments: chosen(*arguments)(*arguments)
-
-
 def _module(source: str, name: str) -> dict[str, Any]:
     names = {"__name__": name}
     exec(compile(source, name, "exec"), names)
@@ -84,9 +59,9 @@ def _module(source: str, name: str) -> dict[str, Any]:
 @contextmanager
 def written(mistake: Mistake) -> Iterator[None]:
     """Everything that a look is made of, as plain Python, with a mistake in it."""
-    of_rows = _interpreted(mistake.source(rows), {})
+    of_rows = interpreted(mistake.source(rows), {})
     products = {name: of_rows[name] for name in ("row_dot", "row_add", "rows_dot", "rows_add")}
-    of_samples = _interpreted(mistake.source(samples), products | {"packed": of_rows["packed"]})
+    of_samples = interpreted(mistake.source(samples), products | {"packed": of_rows["packed"]})
     of_looks = _module(mistake.source(looks), looks.__name__)
     of_duality = _module(mistake.source(duality), duality.__name__)
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +34,7 @@ from safesift.problem.decisions import Bounds, decide
 from safesift.problem.inputs import make_problems
 from safesift.problem.pieces import SamplePieces, TablePieces
 from safesift.regions.base import clean
+from tests.laws.plain_python import interpreted
 
 NUMBERS = st.one_of(
     st.sampled_from([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324]),
@@ -139,9 +139,7 @@ def written(old, new):
     """The loops over tables as plain Python, with a mistake."""
     source = Path(verdicts.__file__).read_text()
     assert old in source, old
-    source = re.sub(r"^from (numba|safesift).*compil.*$|^from numba.*$", "", source, flags=re.M)
-    names = {"njit": lambda **_: lambda loop: loop, "cached_njit": lambda **_: lambda loop: loop}
-    exec(compile(source.replace(old, new), "verdicts", "exec"), names)
+    names = interpreted(source.replace(old, new), {"EPS": EPS})
     with pytest.MonkeyPatch.context() as patch, np.errstate(all="ignore"):
         for name in ("mark_by_table", "room_by_table", "distance_by_table"):
             patch.setattr(verdicts, name, names[name])

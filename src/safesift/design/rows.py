@@ -223,13 +223,8 @@ class RowDesign(BlockedRows):
             return [gram for part in parts for gram in self.grams([part])]
         if len(rows) >= _WORTH_GATHERING * self.n_samples:
             return self._grams(parts)
-        found = self.only(rows)
-        if len(parts) == 1:
-            return found._grams([parts[0]._replace(rows=np.arange(len(rows)))])
-        places = [np.searchsorted(rows, part.rows) for part in parts]
-        return found._grams(
-            [part._replace(rows=own) for part, own in zip(parts, places, strict=True)]
-        )
+        among = [part._replace(rows=_places(part.rows, rows)) for part in parts]
+        return self.only(rows)._grams(among)
 
     def _of_any(self, parts: Sequence[GramPart]) -> NDArray[np.intp]:
         """The rows that belong to some part."""
@@ -396,6 +391,11 @@ def rows_of(design: Design) -> RowDesign:
 def _with_fields(design: Any, **fields: Any) -> RowDesign:
     """The same design but for some fields: it is a dataclass, of whatever kind."""
     return replace(design, **fields)
+
+
+def _places(some: NDArray[np.intp], rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Where some of these rows are among them; the numbers of both rise."""
+    return np.arange(len(rows)) if some is rows else np.searchsorted(rows, some)
 
 
 def _part_of(part: GramPart, rows: slice, block: NDArray) -> tuple[NDArray, Array]:

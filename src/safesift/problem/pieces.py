@@ -46,7 +46,7 @@ class SamplePieces(Brief):
     def made(cls, loss: Loss, y: Array) -> SamplePieces:
         """Those of a loss, in the form that is read fastest."""
         # a class of its own pieces, of whatever kind, need not shift them by the target
-        shifts = getattr(type(loss), "pieces", None) is ResidualLoss.pieces
+        shifts = type(loss).pieces is ResidualLoss.pieces
         alike = (shifts or loss.task == "classification") and loss.n_parameters is None
         return (TablePieces if alike and isinstance(y, np.ndarray) else cls)(loss, y)
 

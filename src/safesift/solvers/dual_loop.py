@@ -92,6 +92,8 @@ class Loop(ABC):
     # tells the next one, which it does not where a look came too early
     _met: float
     _foresees: bool
+    # the last move of the centre, and what the intercept weighed then
+    _shifted: tuple[float, float]
     # how far the intercept may still move before rows that left the loop may have to come back
     _room: float
 
@@ -116,8 +118,6 @@ class Loop(ABC):
         # before that many epochs nothing is known of the rows that will respond to an intercept
         self._unknown = 0 if self._curves else _FIRST_EPOCHS
         self._recent: deque[tuple[float, Array]] = deque(maxlen=_MOST_RECENT)
-        # the last move of the centre, and what the intercept weighed then
-        self._shifted = (0.0, 0.0)
         if problem.fit_intercept:
             self._centre()
 
@@ -353,10 +353,7 @@ class Loop(ABC):
         shift = self._ahead(shift)
         self._intercept -= shift
         self._weigh_intercept()
-        self._room -= abs(shift)
-        if self._room < 0 and not self.complete:
-            # rows that left were not that far inside
-            self._come_back()
+        self._went(abs(shift))
 
     def _ahead(self, shift: float) -> float:
         """How far the centre is to go, where each move became smaller by the same share."""
@@ -387,11 +384,16 @@ class Loop(ABC):
         self._active = self._left.copy()
         self._n_active, self._worst, self._room = len(self._active), math.inf, math.inf
 
-    def _come_back(self) -> None:
-        """All rows are in the loop again, of which most leave at once."""
-        worst = self._worst
-        self._unshrink()
-        self._worst = worst
+    def _went(self, distance: float) -> None:
+        """Of the intercept: rows that left may not be that far inside, and come back.
+
+        Most of them leave again at once.
+        """
+        self._room -= distance
+        if self._room < 0 and not self.complete:
+            worst = self._worst
+            self._unshrink()
+            self._worst = worst
 
     def resume(self, decisions: Decisions | None) -> None:
         """All rows are in the loop again, but those whose dual variable is known."""

@@ -265,14 +265,14 @@ class ParabolaLoop(Loop):
         self.nu[here], point = proximal_points(part, self.point, self._worst, target)
         self._intercept = problem.split(point)[1]
         self._refresh()
-        far = not abs(self._intercept - before[1]) <= self._room
-        part = self._whole if far else replace(part, nu=self.nu[here])
+        distance = abs(self._intercept - before[1])
+        part = replace(part, nu=self.nu[here]) if distance <= self._room else self._whole
         if not part.gap(part.design.matvec(self.point)) + self._unbalanced() <= estimate:
             self.nu[:], self._intercept = before
             self._refresh()
             self._patience *= 4.0
-        elif far:
-            self._come_back()
+        else:
+            self._went(distance)
 
     @property
     def _whole(self) -> Part:
